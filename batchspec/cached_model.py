@@ -1,0 +1,176 @@
+"""A model, its KV cache, and what is known of every cache slot."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+PAD, REJECTED = -1, -2
+"""Values of `CachedModel.index` for slots that hold no token of the row's sequence."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One forward as it was really fed.
+
+    Attributes:
+        model: `target` or `draft`.
+        ids, positions, index: `[rows, queries]`, see `CachedModel`.
+        slot_index: the index of every slot then in the cache, `[rows, slots]`.
+        mask: the additive attention mask, `[rows, 1, queries, slots]`.
+    """
+
+    model: str
+    ids: Tensor
+    positions: Tensor
+    index: Tensor
+    slot_index: Tensor
+    mask: Tensor
+
+
+class CachedModel:
+    """One model of the pair with its cache, one cache row per batch row.
+
+    Attributes:
+        ids: the token whose K/V a slot holds, `[rows, slots]`.
+        positions: the position ID it was fed with, `[rows, slots]`.
+        index: its place in the row's sequence, or `PAD` or `REJECTED`, `[rows, slots]`.
+        visible: whether queries may attend to the slot, `[rows, slots]`.
+        pads: slots before each row's first token.
+        feeds: the forwards since the driver last took them.
+    """
+
+    def __init__(self, name: str, model: PreTrainedModel, position_rule: PositionRule) -> None:
+        """Wrap `model`; `position_rule` gives the position IDs of every feed."""
+        self.name = name
+        self.model = model
+        self.device = model.device
+        self.position_rule = position_rule
+        self._cuts_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        # Large enough to hide a slot in float32 and below, and finite in every dtype: softmax
+        # runs in float32, where the least float64 would turn into -inf and a row into NaN.
+        least = max(torch.finfo(model.dtype).min, torch.finfo(torch.float32).min)
+        self._hidden = torch.tensor(least, dtype=model.dtype, device=self.device)
+        self._shown = torch.zeros((), dtype=model.dtype, device=self.device)
+        self.feeds: list[Feed] = []
+        self.reset([])
+
+    def reset(self, pads: list[int]) -> None:
+        """Start an empty cache for rows that begin after so many pads."""
+        self.cache = DynamicCache()
+        self.ids = torch.zeros(len(pads), 0, dtype=torch.long, device=self.device)
+        self.positions = self.ids
+        self.index = self.ids
+        self.visible = torch.zeros(len(pads), 0, dtype=torch.bool, device=self.device)
+        self.pads = pads
+
+    @property
+    def slots(self) -> int:
+        """Columns the cache has now."""
+        return self.ids.shape[1]
+
+    def feed(
+        self, ids: Tensor, index: Tensor, visible: Tensor | None = None, logits: int = 0
+    ) -> Tensor:
+        """Run one forward and append its tokens to the cache.
+
+        Args:
+            ids: token ids, `[rows, queries]`.
+            index: place in the row's sequence, `PAD` where a query is only filler.
+            visible: whether later queries may see the token; by default unless it is filler.
+            logits: how many last queries need logits; 0 gives those of all.
+
+        Returns:
+            Logits of the last queries, `[rows, queries, vocabulary]`.
+        """
+        before = self.slots
+        self.ids = torch.cat([self.ids, ids], 1)
+        self.index = torch.cat([self.index, index], 1)
+        self.visible = torch.cat([self.visible, index >= 0 if visible is None else visible], 1)
+        positions = self.position_rule(self, ids.shape[1])
+        self.positions = torch.cat([self.positions, positions], 1)
+        slot = torch.arange(self.slots, device=self.device)
+        own = slot[before:, None]
+        # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
+        allowed = (self.visible[:, None] & (slot <= own)) | (slot == own)
+        mask = torch.where(allowed, self._shown, self._hidden)[:, None]
+        output = self.model(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=mask,
+            cache=self.cache,
+            use_cache=True,
+            **({"logits_to_keep": logits} if self._cuts_logits else {}),
+        )
+        self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask))
+        return output.logits[:, -logits:] if logits else output.logits
+
+    def crop(self, slots: int) -> None:
+        """Drop every column from `slots` on, for all rows alike."""
+        if slots == self.slots:
+            return
+        self.cache.crop(slots - self.slots)
+        self.ids, self.positions = self.ids[:, :slots], self.positions[:, :slots]
+        self.index, self.visible = self.index[:, :slots], self.visible[:, :slots]
+
+    def reject(self, first: list[int]) -> None:
+        """Note that slots from place `first` of each row on hold rejected tokens."""
+        limit = torch.tensor(first, device=self.device).view(-1, 1)
+        self.index = self.index.masked_fill(self.index >= limit, REJECTED)
+
+    def gather(self, rows: list[int], source: Tensor) -> None:
+        """Rebuild the cache from its own slots: one gather moves K/V and every table alike.
+
+        Args:
+            rows: the batch rows that stay, in their order.
+            source: for every new slot the old slot it comes from, negative for a pad,
+                `[len(rows), new slots]`.
+        """
+        kept = torch.tensor(rows, device=self.device)[:, None]
+        filler = source < 0
+        source = source.clamp(min=0)
+        self.ids = self.ids[kept, source]
+        self.positions = self.positions[kept, source].masked_fill(filler, 0)
+        self.index = self.index[kept, source].masked_fill(filler, PAD)
+        self.visible = self.visible[kept, source] & ~filler
+        flat: Tensor | None = None
+        for layer in self.cache.layers:
+            if not layer.is_initialized:
+                continue
+            batch, heads, slots, _ = layer.keys.shape
+            if flat is None:
+                head = torch.arange(heads, device=self.device)[:, None]
+                # [rows, heads, new slots] into keys seen as [rows * heads * slots, head_dim]
+                flat = ((kept[:, :, None] * heads + head) * slots + source[:, None]).flatten()
+            layer.keys = _rows_of(layer.keys, flat, len(rows))
+            layer.values = _rows_of(layer.values, flat, len(rows))
+
+    def select(self, rows: list[int]) -> None:
+        """Keep only these batch rows; every slot stays where it is."""
+        if len(rows) == self.ids.shape[0]:
+            return
+        kept = torch.tensor(rows, dtype=torch.long, device=self.device)
+        self.ids, self.positions = self.ids[kept], self.positions[kept]
+        self.index, self.visible = self.index[kept], self.visible[kept]
+        self.pads = [self.pads[row] for row in rows]
+        if self.slots:
+            self.cache.batch_select_indices(kept)
+
+
+def _rows_of(states: Tensor, flat: Tensor, rows: int) -> Tensor:
+    heads, width = states.shape[1], states.shape[3]
+    return states.reshape(-1, width).index_select(0, flat).view(rows, heads, -1, width)
+
+
+PositionRule = Callable[[CachedModel, int], Tensor]
+"""Gives the position IDs, `[rows, queries]`, of the last queries in a cache's tables."""
+
+
+def positions_by_token(cached: CachedModel, queries: int) -> Tensor:
+    """Count tokens: a token's position is its place in the row's sequence (right)."""
+    return cached.index[:, -queries:].clamp(min=0)

@@ -1,0 +1,76 @@
+"""The yardstick of the cache: a row alone, unpadded, through the bare model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+
+BROKEN = 1e30
+"""The relative error reported for K/V that are not numbers."""
+
+
+class CleanRow:
+    """The K/V and greedy choices of one row, computed apart from any batch.
+
+    Attributes:
+        tokens: the sequence now cached.
+        choices: the model's most likely next token after each of them.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        self.cache = DynamicCache()
+        self.tokens: list[int] = []
+        self.choices: list[int] = []
+
+    @torch.inference_mode()
+    def extend(self, tokens: list[int]) -> None:
+        """Hold exactly `tokens`, running the model over those not held yet."""
+        shared = 0
+        for old, new in zip(self.tokens, tokens, strict=False):
+            if old != new:
+                break
+            shared += 1
+        if self.tokens:
+            self.cache.crop(shared - len(self.tokens))
+        del self.choices[shared:]
+        self.tokens = list(tokens)
+        if shared == len(tokens):
+            return
+        device = self.model.device
+        output = self.model(
+            input_ids=torch.tensor([tokens[shared:]], device=device),
+            position_ids=torch.arange(shared, len(tokens), device=device)[None],
+            attention_mask=torch.ones(1, len(tokens), dtype=torch.long, device=device),
+            cache=self.cache,
+            use_cache=True,
+        )
+        self.choices += output.logits[0].argmax(-1).tolist()
+
+    def error(self, cache: DynamicCache, place: int, slots: Tensor, index: Tensor) -> Tensor:
+        """Relative error of cached K/V against the clean ones.
+
+        Args:
+            cache: the batch's cache.
+            place: the row's place in it.
+            slots: slots to compare, `[count]`.
+            index: the token each should hold, below `len(tokens)`, `[count]`.
+
+        Returns:
+            The largest |found - clean| / |clean| over layers, keys and values, `[count]`.
+        """
+        worst = torch.zeros(len(slots), device=slots.device)
+        if not len(slots):
+            return worst
+        for found, clean in zip(cache.layers, self.cache.layers, strict=True):
+            if not found.is_initialized:
+                continue
+            for name in ("keys", "values"):
+                right = getattr(clean, name)[0][:, index].double()
+                wrong = getattr(found, name)[place][:, slots].double()
+                size = right.square().sum((0, 2)).clamp(min=1e-24)
+                difference = (wrong - right).square().sum((0, 2))
+                worst = torch.maximum(worst, (difference / size).sqrt().float())
+        return worst.nan_to_num(nan=BROKEN)

@@ -1,0 +1,119 @@
+"""Running a pair over prompts: phase by phase, or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from batchspec.config import DecodeConfig
+from batchspec.errors import DecodeError
+from batchspec.generation import Generation, Stats
+from batchspec.pair import ModelPair
+from batchspec.row import Row
+from batchspec.step import Step
+from batchspec.strategies import STRATEGIES
+
+Prompts = Sequence[str] | Sequence[Sequence[int]]
+
+
+def decode(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None) -> Iterator[Step]:
+    """Decode `prompts`, yielding every phase once it has run.
+
+    Args:
+        pair: the models.
+        prompts: texts, or token ids of at least one token each.
+        config: the settings; the defaults when None.
+
+    Returns:
+        A generator of steps. The input is checked at once, the models run as it is consumed.
+
+    Raises:
+        DecodeError: a prompt or setting that this pair cannot decode.
+    """
+    config = config or DecodeConfig()
+    return _steps(pair, start_rows(pair, prompts, config), config)
+
+
+def generate(
+    pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
+) -> Generation:
+    """Decode `prompts` to the end.
+
+    Args and errors are those of `decode`; results are in the order of the prompts.
+    """
+    config = config or DecodeConfig()
+    rows = start_rows(pair, prompts, config)
+    stats = Stats(batch_size=config.batch_size)
+    for step in _steps(pair, rows, config):
+        stats.add(step)
+    return Generation.of(pair, rows, stats)
+
+
+def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[Row]:
+    """Turn prompts into rows, checking everything that can be known before a model runs.
+
+    Raises:
+        DecodeError: names the prompt by its place in the list.
+    """
+    if config.strategy not in STRATEGIES:
+        raise DecodeError(
+            f"Unknown strategy {config.strategy!r}: choose one of {', '.join(STRATEGIES)}."
+        )
+    if isinstance(prompts, str):
+        raise DecodeError("Prompts must be a list; put the text into one.")
+    rows = []
+    for number, prompt in enumerate(prompts):
+        ids = _prompt_ids(pair, number, prompt)
+        if len(ids) + config.max_new_tokens > pair.context_length:
+            raise DecodeError(
+                f"Row {number} has {len(ids)} prompt tokens and asks for {config.max_new_tokens} "
+                f"more, but the context of this pair holds {pair.context_length}: "
+                "shorten the prompt or ask for fewer new tokens."
+            )
+        rows.append(Row(number, ids, config.max_new_tokens))
+    return rows
+
+
+def _prompt_ids(pair: ModelPair, number: int, prompt: str | Sequence[int]) -> list[int]:
+    if isinstance(prompt, str):
+        if pair.tokenizer is None:
+            raise DecodeError(f"Row {number} is text, but this pair has no tokenizer: give ids.")
+        if not prompt.strip():
+            raise DecodeError(f"Row {number} is empty: write at least one word.")
+        ids = list(pair.tokenizer(prompt)["input_ids"])
+    else:
+        ids = [int(token) for token in prompt]
+    if not ids:
+        raise DecodeError(f"Row {number} is empty: give at least one token.")
+    for token in ids:
+        if not 0 <= token < pair.vocabulary_size:
+            raise DecodeError(
+                f"Row {number} holds token id {token}, but the vocabulary ends at "
+                f"{pair.vocabulary_size - 1}."
+            )
+    return ids
+
+
+def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[Step]:
+    if not rows or config.max_new_tokens == 0:
+        return
+    eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
+    assert isinstance(eos, tuple)
+    strategy = STRATEGIES[config.strategy](pair, config, rows, eos)
+    with _evaluation_mode(pair):
+        yield from strategy.steps()
+
+
+@contextmanager
+def _evaluation_mode(pair: ModelPair) -> Iterator[None]:
+    """Switch dropout off for the run and leave the models as they were."""
+    training = [
+        module for model in (pair.target, pair.draft) for module in model.modules() if module.training
+    ]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

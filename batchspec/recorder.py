@@ -1,0 +1,298 @@
+"""Turning the steps of a run into frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+
+from batchspec.acceptance import Verdict
+from batchspec.cached_model import CachedModel
+from batchspec.clean import CleanRow
+from batchspec.config import DecodeConfig
+from batchspec.decoding import Prompts, decode, generate, start_rows
+from batchspec.frames import freeze, read_cache, read_feed
+from batchspec.generation import Stats
+from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
+from batchspec.pair import ModelPair
+from batchspec.step import Step
+from batchspec.text import running_text, token_texts
+from batchspec.trace import (
+    ROLES,
+    SLOT_STATES,
+    CacheFrame,
+    FeedFrame,
+    Frame,
+    Integers,
+    Trace,
+    Violation,
+    first_difference,
+)
+
+_ROLE = {name: place for place, name in enumerate(ROLES)}
+
+
+@dataclass
+class _History:
+    """What the recorder knows of one row.
+
+    Attributes:
+        prompt: its token ids.
+        roles, rounds: of the committed new tokens.
+        clean: the row alone, per model name.
+        generated: the committed new tokens.
+        divergence: first new token the target alone would not have chosen, with its choice.
+        finished: whether it is done.
+        reference: the reference's new tokens, once they were needed.
+    """
+
+    prompt: list[int]
+    clean: dict[str, CleanRow]
+    roles: list[str] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    generated: list[int] = field(default_factory=list)
+    divergence: tuple[int, int] | None = None
+    finished: bool = False
+    reference: list[int] | None = None
+
+    @property
+    def tokens(self) -> list[int]:
+        return self.prompt + self.generated
+
+
+class Recorder:
+    """Runs a pair over prompts and looks at every phase.
+
+    It reads the tensors that were really fed and cached, and runs each row once more alone, in a
+    batch of one and without padding, to know what they should have been.
+
+    Attributes:
+        frames: those recorded so far.
+        stats: the run's counts so far.
+        seconds: time spent on observing, which no phase includes.
+    """
+
+    def __init__(
+        self, pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
+    ) -> None:
+        """Check the input; the models run as `run` is consumed.
+
+        Raises:
+            DecodeError: as `decode` does.
+        """
+        self.pair = pair
+        self.config = config or DecodeConfig()
+        self._steps = decode(pair, prompts, self.config)
+        self._rows = [
+            _History(row.prompt, {"target": CleanRow(pair.target), "draft": CleanRow(pair.draft)})
+            for row in start_rows(pair, prompts, self.config)
+        ]
+        self._dtype = str(pair.target.dtype).removeprefix("torch.")
+        self._draft_dtype = str(pair.draft.dtype).removeprefix("torch.")
+        self._last: dict[str, CacheFrame] = {}
+        self.frames: list[Frame] = []
+        self.stats = Stats(batch_size=self.config.batch_size)
+        self.seconds = 0.0
+
+    def run(self) -> Iterator[Frame]:
+        """Run phase by phase, yielding the frame of each."""
+        for step in self._steps:
+            started = time.perf_counter()
+            self.stats.add(step)
+            frame = self._observe(step)
+            self.frames.append(frame)
+            self.seconds += time.perf_counter() - started
+            yield frame
+
+    def trace(self) -> Trace:
+        """The trace of the frames so far."""
+        generated = [list(row.generated) for row in self._rows]
+        reference = [self._reference(number) for number in range(len(self._rows))]
+        seen = {token for row in self._rows for token in row.prompt}
+        seen |= {token for tokens in reference for token in tokens}
+        for frame in self.frames:
+            arrays = [frame.token, frame.target.token, *(feed.token for feed in frame.feeds)]
+            arrays += [frame.draft.token] if frame.draft else []
+            seen |= {int(token) for array in arrays for token in np.unique(array)}
+        tokenizer = self.pair.tokenizer
+        return Trace(
+            pair=self.pair.name,
+            strategy=self.config.strategy,
+            settings=asdict(self.config),
+            device=str(self.pair.target.device),
+            dtype=self._dtype,
+            prompts=[list(row.prompt) for row in self._rows],
+            vocabulary=token_texts(tokenizer, seen - {-1}),
+            frames=tuple(self.frames),
+            generated=generated,
+            reference=reference,
+            texts=[running_text(tokenizer, tokens) for tokens in generated],
+            reference_texts=[running_text(tokenizer, tokens) for tokens in reference],
+            stats=self.stats.summary(),
+            recorder_seconds=self.seconds,
+        )
+
+    def _reference(self, number: int) -> list[int]:
+        """What the target alone writes; a row that never left it has already written it."""
+        row = self._rows[number]
+        if row.divergence is None:
+            return list(row.generated)
+        if row.reference is None:
+            alone = replace(self.config, strategy="autoregressive", batch_size=1)
+            row.reference = generate(self.pair, [row.prompt], alone).tokens[0]
+        return row.reference
+
+    def _observe(self, step: Step) -> Frame:
+        if step.phase == "synchronize":
+            self._commit(step)
+        drafts = self._drafts(step)
+        count = len(self._rows)
+        numbers = [row.number for row in step.rows]
+        target = self._cache(step, step.target_cache, drafts)
+        draft = self._cache(step, step.draft_cache, drafts) if step.draft_cache else None
+        feeds = tuple(read_feed(feed, numbers, count) for feed in step.feeds)
+        token, role, token_round = self._chips(step, drafts, target)
+        verdict = step.verdict
+        accepted, drafted = np.full((2, count), -1, dtype=np.int32)
+        active = np.isin(np.arange(count), numbers)
+        for place, number in enumerate(numbers):
+            if step.draft is not None:
+                drafted[number] = step.draft.lengths[place]
+            if verdict is not None:
+                accepted[number] = verdict.accepted[place]
+        return Frame(
+            phase=step.phase,
+            round=step.round,
+            seconds=step.seconds,
+            active=freeze(active),
+            finished=freeze(np.array([row.finished for row in self._rows], dtype=np.bool_)),
+            length=freeze(np.array([len(row.tokens) for row in self._rows], dtype=np.int32)),
+            drafted=freeze(drafted),
+            accepted=freeze(accepted),
+            token=token,
+            role=role,
+            token_round=token_round,
+            target=target,
+            draft=draft,
+            feeds=feeds,
+            violations=self._violations(target, draft, feeds),
+            slots_moved=step.slots_moved,
+        )
+
+    def _drafts(self, step: Step) -> dict[int, list[int]]:
+        """This round's proposals per prompt number, while they are not decided."""
+        if step.draft is None or step.phase not in ("draft", "verify"):
+            return {}
+        proposed = step.draft.ids.tolist()
+        lengths = step.draft.lengths
+        return {
+            row.number: proposed[place][: lengths[place]] for place, row in enumerate(step.rows)
+        }
+
+    def _commit(self, step: Step) -> None:
+        """Take over what the rows won, and compare it with what the target alone would choose."""
+        assert step.verdict is not None
+        for place, row in enumerate(step.rows):
+            known = self._rows[row.number]
+            tokens = step.verdict.committed[place]
+            kept = step.verdict.accepted[place]
+            last = "bonus" if kept == len(step.verdict.drafts[place]) else "correction"
+            known.roles += ["accepted"] * kept + [last] * (len(tokens) - kept)
+            known.rounds += [step.round] * len(tokens)
+            known.generated += tokens
+            known.finished = row.finished
+            known.clean["target"].extend(known.tokens[:-1])
+            choices = known.clean["target"].choices[len(known.prompt) - 1 :]
+            place_of_difference = first_difference(known.generated, choices)
+            if known.divergence is None and place_of_difference is not None:
+                known.divergence = place_of_difference, choices[place_of_difference]
+
+    def _cache(
+        self, step: Step, cached: CachedModel, drafts: dict[int, list[int]]
+    ) -> CacheFrame:
+        fed = any(feed.model == cached.name for feed in step.feeds)
+        if not fed and step.phase in ("draft", "verify"):
+            return self._last[cached.name]
+        numbers = [row.number for row in step.cached_rows]
+        clean = []
+        held = (cached.index.max(1).values + 1).tolist() if cached.slots else [0] * len(numbers)
+        for number, length in zip(numbers, held, strict=True):
+            row = self._rows[number]
+            row.clean[cached.name].extend((row.tokens + drafts.get(number, []))[:length])
+            clean.append(row.clean[cached.name])
+        committed = [len(self._rows[number].tokens) for number in numbers]
+        frame = read_cache(cached, numbers, len(self._rows), committed, clean)
+        self._last[cached.name] = frame
+        return frame
+
+    def _chips(
+        self, step: Step, drafts: dict[int, list[int]], target: CacheFrame
+    ) -> tuple[Integers, Integers, Integers]:
+        """Tokens, roles and rounds of every row, `[rows, longest]` each."""
+        chips: list[list[tuple[int, str, int]]] = []
+        for number, row in enumerate(self._rows):
+            roles = ["prompt"] * len(row.prompt) + row.roles
+            rounds = [0] * len(row.prompt) + row.rounds
+            chips.append(list(zip(row.tokens, roles, rounds, strict=True)))
+            # Where rejected slots stay visible the strategy believes in pad tokens.
+            stale = np.flatnonzero(target.state[number] == SLOT_STATES.index("stale"))
+            for slot in stale[::-1]:
+                before = int((target.expected[number, :slot] >= 0).sum())
+                chips[-1].insert(before, (self.pair.filler_token_id, "pad", rounds[before]))
+        if step.phase == "draft":
+            for number, tokens in drafts.items():
+                chips[number] += [(token, "draft", step.round) for token in tokens]
+        if step.phase == "verify" and step.verdict is not None:
+            for place, row in enumerate(step.rows):
+                chips[row.number] += _judged(step.verdict, place, step.round)
+        longest = max(map(len, chips))
+        table = np.full((3, len(chips), longest), -1, dtype=np.int32)
+        table[1] = 0
+        for number, line in enumerate(chips):
+            for place, (token, role, token_round) in enumerate(line):
+                table[:, number, place] = token, _ROLE[role], token_round
+        return freeze(table[0]), freeze(table[1]), freeze(table[2])
+
+    def _violations(
+        self, target: CacheFrame, draft: CacheFrame | None, feeds: tuple[FeedFrame, ...]
+    ) -> tuple[Violation, ...]:
+        found = []
+        for model, cache, dtype in (
+            ("target", target, self._dtype),
+            ("draft", draft, self._draft_dtype),
+        ):
+            if cache is not None:
+                found += check_positions(model, cache)
+                found += check_visibility(model, cache)
+                found += check_cache(model, cache, dtype)
+        for feed in feeds:
+            found += check_mask(feed)
+        for number, row in enumerate(self._rows):
+            if row.divergence is not None:
+                place, choice = row.divergence
+                found.append(Violation("I4", number, None, place, choice, row.generated[place]))
+        found.sort(key=lambda violation: (violation.invariant, violation.row))
+        first = {(v.invariant, v.row, v.model): v for v in reversed(found)}
+        return tuple(reversed(first.values()))
+
+
+def record(
+    pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
+) -> Trace:
+    """Run a pair over prompts and return the whole trace; arguments as in `decode`."""
+    recorder = Recorder(pair, prompts, config)
+    for _ in recorder.run():
+        pass
+    return recorder.trace()
+
+
+def _judged(verdict: Verdict, place: int, number: int) -> list[tuple[int, str, int]]:
+    """This round's tokens of one row: accepted, the target's own, then the rejected drafts."""
+    drafts, kept = verdict.drafts[place], verdict.accepted[place]
+    tokens = verdict.committed[place]
+    last = "bonus" if kept == len(drafts) else "correction"
+    chips = [(token, "accepted", number) for token in tokens[:kept]]
+    chips += [(token, last, number) for token in tokens[kept:]]
+    return chips + [(token, "rejected", number) for token in drafts[kept:]]

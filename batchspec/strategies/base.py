@@ -1,0 +1,173 @@
+"""The decode loop that all strategies share."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from batchspec.acceptance import Verdict, accept_exact
+from batchspec.cached_model import PAD, CachedModel, positions_by_token
+from batchspec.config import DecodeConfig
+from batchspec.drafting import Draft, ModelDrafter, Pending
+from batchspec.pair import ModelPair
+from batchspec.row import Row
+from batchspec.step import Step
+
+
+class Strategy(ABC):
+    """Drafts, verifies and commits; a subclass brings the batch back in step.
+
+    Attributes:
+        name: what `DecodeConfig.strategy` calls it.
+        summary: what its synchronize does, in a few words.
+        correct: whether its tokens equal the reference's.
+        speculative: whether it drafts at all.
+        rows: the rows in the caches, in batch order.
+        waiting: the rows of later batches.
+        lag: committed tokens the draft cache lacks, the same for every row.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    correct: ClassVar[bool]
+    speculative: ClassVar[bool] = True
+
+    def __init__(
+        self, pair: ModelPair, config: DecodeConfig, rows: list[Row], eos_token_ids: tuple[int, ...]
+    ) -> None:
+        """Prepare a run over `rows`; no model runs yet."""
+        self.config = config
+        self.eos_token_ids = eos_token_ids
+        self.waiting = rows
+        self.rows: list[Row] = []
+        self.round = 0
+        self.lag = 1
+        self.context_length = pair.context_length
+        self.filler = pair.filler_token_id
+        self.target = CachedModel("target", pair.target, self.positions)
+        self.drafter: ModelDrafter | None = None
+        if self.speculative:
+            self.drafter = ModelDrafter(CachedModel("draft", pair.draft, self.positions))
+        self.draft: Draft | None = None
+        self.verdict: Verdict | None = None
+        self.slots_moved = 0
+        self.realigned = False
+
+    @property
+    def caches(self) -> list[CachedModel]:
+        """The caches of the run: the target's and, where one drafts, the draft's."""
+        return [self.target] + ([self.drafter.cached] if self.drafter else [])
+
+    def steps(self) -> Iterator[Step]:
+        """Run the phases one by one, yielding each when it is done."""
+        while self.waiting or self.rows:
+            self.round += 1
+            if not self.rows:
+                yield self._step("prefill", self.prefill)
+            if self.speculative:
+                yield self._step("draft", self.propose)
+            yield self._step("verify", self.verify)
+            yield self._step("synchronize", self.commit_and_synchronize)
+
+    def _step(self, phase: str, work: Callable[[], None]) -> Step:
+        self.slots_moved, self.realigned = 0, False
+        before = self.rows
+        started = time.perf_counter()
+        with torch.inference_mode():
+            work()
+        seconds = time.perf_counter() - started
+        feeds = tuple(feed for cached in self.caches for feed in cached.feeds)
+        for cached in self.caches:
+            cached.feeds = []
+        return Step(
+            phase=phase,
+            round=self.round,
+            rows=tuple(before or self.rows),
+            cached_rows=tuple(self.rows),
+            seconds=seconds,
+            feeds=feeds,
+            draft=self.draft,
+            verdict=self.verdict,
+            target_cache=self.target,
+            draft_cache=self.drafter.cached if self.drafter else None,
+            slots_moved=self.slots_moved,
+            realigned=self.realigned,
+        )
+
+    def positions(self, cached: CachedModel, queries: int) -> Tensor:
+        """Position IDs of the last `queries` tokens fed, `[rows, queries]`."""
+        return positions_by_token(cached, queries)
+
+    def prefill(self) -> None:
+        """Take the next batch and cache each prompt but its last token, left-padded."""
+        self.rows = self.waiting[: self.config.batch_size]
+        self.waiting = self.waiting[self.config.batch_size :]
+        self.draft, self.verdict, self.lag = None, None, 1
+        width = max(row.length for row in self.rows) - 1
+        pads = [width + 1 - row.length for row in self.rows]
+        ids = [[self.filler] * pad + row.tokens[:-1] for pad, row in zip(pads, self.rows, strict=True)]
+        index = torch.arange(width) - torch.tensor(pads)[:, None]
+        for cached in self.caches:
+            cached.reset(list(pads))
+            if width:
+                cached.feed(
+                    torch.tensor(ids, device=cached.device),
+                    index.clamp(min=PAD).to(cached.device),
+                    logits=1,
+                )
+
+    def pending(self, count: int) -> Pending:
+        """The last `count` committed tokens of every row, which a cache lacks."""
+        ids = torch.tensor([row.tokens[-count:] for row in self.rows], device=self.target.device)
+        last = torch.tensor([row.length for row in self.rows], device=ids.device)[:, None]
+        index = last + torch.arange(-count, 0, device=ids.device)
+        return Pending(ids, index, torch.ones_like(ids, dtype=torch.bool))
+
+    def propose(self) -> None:
+        """Draft up to K tokens a row, never more than the row could still take."""
+        assert self.drafter is not None
+        # One of the tokens a row may still take is the target's own.
+        lengths = [min(self.config.draft_tokens, row.remaining - 1) for row in self.rows]
+        self.verdict = None
+        self.draft = self.drafter.propose(self.pending(self.lag), lengths)
+
+    def verify(self) -> None:
+        """Let the target judge every draft of every row in one forward."""
+        last = self.pending(1)
+        draft = self.draft if self.draft is not None else Draft(last.ids[:, :0], [0] * len(self.rows))
+        logits = self.target.feed(
+            torch.cat([last.ids, draft.ids], 1), torch.cat([last.index, draft.index(last.index)], 1)
+        )
+        drafts, choices, accepted = accept_exact(draft, logits)
+        committed = [
+            row.cut(chosen[: count + 1], self.eos_token_ids)
+            for row, chosen, count in zip(self.rows, choices, accepted, strict=True)
+        ]
+        kept = [min(count, len(tokens)) for count, tokens in zip(accepted, committed, strict=True)]
+        self.verdict = Verdict(drafts, choices, kept, committed)
+
+    def commit_and_synchronize(self) -> None:
+        """Append what each row won, then bring the batch back in step."""
+        assert self.verdict is not None
+        for row, tokens in zip(self.rows, self.verdict.committed, strict=True):
+            row.commit(tokens, self.eos_token_ids)
+        alive = [place for place, row in enumerate(self.rows) if not row.finished]
+        # The last draft was never fed to the draft model, so where it was accepted the draft
+        # cache lacks one token more than the target's.
+        width = self.draft.width if self.draft else 0
+        self.lag = 2 if any(self.verdict.accepted[place] == width for place in alive) else 1
+        self.synchronize(alive)
+        self.rows = [self.rows[place] for place in alive]
+
+    @abstractmethod
+    def synchronize(self, alive: list[int]) -> None:
+        """Drop rejected slots and finished rows from the caches.
+
+        Args:
+            alive: the batch rows that go on, as places in `rows`.
+        """
