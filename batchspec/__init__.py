@@ -1,5 +1,6 @@
 """Batched speculative decoding that can be watched: engine, strategies and traces."""
 
+from batchspec.comparison import Comparison, compare
 from batchspec.config import DecodeConfig
 from batchspec.decoding import decode, generate
 from batchspec.errors import DecodeError
@@ -9,14 +10,16 @@ from batchspec.recorder import Recorder, record
 from batchspec.trace import Frame, Trace
 
 __all__ = [
+    "Comparison",
     "DecodeConfig",
     "DecodeError",
-    "Generation",
     "Frame",
+    "Generation",
     "ModelPair",
     "Recorder",
     "Stats",
     "Trace",
+    "compare",
     "decode",
     "generate",
     "load_pair",

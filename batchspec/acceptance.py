@@ -28,7 +28,9 @@ class Verdict:
     committed: list[list[int]]
 
 
-def accept_exact(draft: Draft, logits: Tensor) -> tuple[list[list[int]], list[list[int]], list[int]]:
+def accept_exact(
+    draft: Draft, logits: Tensor
+) -> tuple[list[list[int]], list[list[int]], list[int]]:
     """Accept the longest prefix that equals the target's own greedy choices.
 
     Args:
@@ -47,5 +49,7 @@ def accept_exact(draft: Draft, logits: Tensor) -> tuple[list[list[int]], list[li
     table = torch.cat([accepted, draft.ids, choices], 1).tolist()
     drafts = [row[1 : 1 + length] for row, length in zip(table, draft.lengths, strict=True)]
     first = 1 + draft.width
-    chosen = [row[first : first + length + 1] for row, length in zip(table, draft.lengths, strict=True)]
+    chosen = [
+        row[first : first + length + 1] for row, length in zip(table, draft.lengths, strict=True)
+    ]
     return drafts, chosen, [row[0] for row in table]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 
 PAD, REJECTED = -1, -2
 """Values of `CachedModel.index` for slots that hold no token of the row's sequence."""
@@ -51,7 +54,7 @@ class CachedModel:
         self.model = model
         self.device = model.device
         self.position_rule = position_rule
-        self._cuts_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._cuts_logits = "logits_to_keep" in forward_parameters(type(model))
         # Large enough to hide a slot in float32 and below, and finite in every dtype: softmax
         # runs in float32, where the least float64 would turn into -inf and a row into NaN.
         least = max(torch.finfo(model.dtype).min, torch.finfo(torch.float32).min)
@@ -103,8 +106,7 @@ class CachedModel:
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask,
-            cache=self.cache,
-            use_cache=True,
+            **cache_arguments(self.model, self.cache),
             **({"logits_to_keep": logits} if self._cuts_logits else {}),
         )
         self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask))
@@ -139,10 +141,9 @@ class CachedModel:
         self.index = self.index[kept, source].masked_fill(filler, PAD)
         self.visible = self.visible[kept, source] & ~filler
         flat: Tensor | None = None
-        for layer in self.cache.layers:
-            if not layer.is_initialized:
-                continue
-            batch, heads, slots, _ = layer.keys.shape
+        for layer in attention_layers(self.cache):
+            assert layer.keys is not None and layer.values is not None
+            heads, slots = layer.keys.shape[1:3]
             if flat is None:
                 head = torch.arange(heads, device=self.device)[:, None]
                 # [rows, heads, new slots] into keys seen as [rows * heads * slots, head_dim]
@@ -160,6 +161,26 @@ class CachedModel:
         self.pads = [self.pads[row] for row in rows]
         if self.slots:
             self.cache.batch_select_indices(kept)
+
+
+@lru_cache
+def forward_parameters(kind: type[PreTrainedModel]) -> Set[str]:
+    """Names of the arguments that a model class's forward declares."""
+    return inspect.signature(kind.forward).parameters.keys()
+
+
+def cache_arguments(model: PreTrainedModel, cache: DynamicCache) -> dict[str, Any]:
+    """The arguments that let a forward read and extend `cache`."""
+    # Older transformers call the argument `past_key_values`.
+    name = "cache" if "cache" in forward_parameters(type(model)) else "past_key_values"
+    return {name: cache, "use_cache": True}
+
+
+def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:
+    """The layers that hold K/V, `[rows, kv_heads, slots, head_dim]` each."""
+    return [
+        layer for layer in cache.layers if isinstance(layer, DynamicLayer) and layer.is_initialized
+    ]
 
 
 def _rows_of(states: Tensor, flat: Tensor, rows: int) -> Tensor:

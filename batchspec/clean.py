@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from batchspec.cached_model import attention_layers, cache_arguments
 
 BROKEN = 1e30
 """The relative error reported for K/V that are not numbers."""
@@ -33,7 +34,7 @@ class CleanRow:
             if old != new:
                 break
             shared += 1
-        if self.tokens:
+        if shared < len(self.tokens):
             self.cache.crop(shared - len(self.tokens))
         del self.choices[shared:]
         self.tokens = list(tokens)
@@ -44,8 +45,7 @@ class CleanRow:
             input_ids=torch.tensor([tokens[shared:]], device=device),
             position_ids=torch.arange(shared, len(tokens), device=device)[None],
             attention_mask=torch.ones(1, len(tokens), dtype=torch.long, device=device),
-            cache=self.cache,
-            use_cache=True,
+            **cache_arguments(self.model, self.cache),
         )
         self.choices += output.logits[0].argmax(-1).tolist()
 
@@ -64,9 +64,8 @@ class CleanRow:
         worst = torch.zeros(len(slots), device=slots.device)
         if not len(slots):
             return worst
-        for found, clean in zip(cache.layers, self.cache.layers, strict=True):
-            if not found.is_initialized:
-                continue
+        layers = attention_layers(cache), attention_layers(self.cache)
+        for found, clean in zip(*layers, strict=True):
             for name in ("keys", "values"):
                 right = getattr(clean, name)[0][:, index].double()
                 wrong = getattr(found, name)[place][:, slots].double()

@@ -59,7 +59,9 @@ class DecodeConfig:
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise DecodeError(f"{name} must be a whole number of at least {least}, not {value}.")
+                raise DecodeError(
+                    f"{name} must be a whole number of at least {least}, not {value}."
+                )
         if not self.temperature >= 0:
             raise DecodeError(f"temperature must be 0 or more, not {self.temperature}.")
         if self.temperature > 0:
@@ -72,7 +74,8 @@ class DecodeConfig:
             raise DecodeError(f"top_p must be above 0 and at most 1, not {self.top_p}.")
         if self.acceptance not in ACCEPTANCE_RULES:
             raise DecodeError(
-                f"Unknown acceptance {self.acceptance!r}: choose one of {', '.join(ACCEPTANCE_RULES)}."
+                f"Unknown acceptance {self.acceptance!r}: "
+                f"choose one of {', '.join(ACCEPTANCE_RULES)}."
             )
         if self.eos_token_ids is not None:
             ids = self.eos_token_ids

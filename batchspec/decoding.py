@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
@@ -34,9 +35,7 @@ def decode(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
     return _steps(pair, start_rows(pair, prompts, config), config)
 
 
-def generate(
-    pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
-) -> Generation:
+def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None) -> Generation:
     """Decode `prompts` to the end.
 
     Args and errors are those of `decode`; results are in the order of the prompts.
@@ -74,7 +73,7 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
     return rows
 
 
-def _prompt_ids(pair: ModelPair, number: int, prompt: str | Sequence[int]) -> list[int]:
+def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
     if isinstance(prompt, str):
         if pair.tokenizer is None:
             raise DecodeError(f"Row {number} is text, but this pair has no tokenizer: give ids.")
@@ -108,7 +107,10 @@ def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[S
 def _evaluation_mode(pair: ModelPair) -> Iterator[None]:
     """Switch dropout off for the run and leave the models as they were."""
     training = [
-        module for model in (pair.target, pair.draft) for module in model.modules() if module.training
+        module
+        for model in (pair.target, pair.draft)
+        for module in model.modules()
+        if module.training
     ]
     for module in training:
         module.training = False

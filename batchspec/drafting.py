@@ -72,7 +72,7 @@ class ModelDrafter:
             if column == 0:
                 logits = self.cached.feed(pending.ids, pending.index, pending.visible, logits=1)
             else:
-                logits = self.cached.feed(token, index[:, column - 1 : column], logits=1)
-            token = logits.argmax(-1)
-            drafts[:, column : column + 1] = token
+                last = slice(column - 1, column)
+                logits = self.cached.feed(drafts[:, last], index[:, last], logits=1)
+            drafts[:, column] = logits[:, -1].argmax(-1)
         return Draft(drafts, lengths)

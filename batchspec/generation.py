@@ -8,6 +8,7 @@ from typing import Any
 from batchspec.pair import ModelPair
 from batchspec.row import Row
 from batchspec.step import PHASES, Step
+from batchspec.text import running_text
 
 
 @dataclass
@@ -131,5 +132,5 @@ class Generation:
         tokens = [row.generated for row in rows]
         texts = None
         if pair.tokenizer is not None:
-            texts = [pair.tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
+            texts = [running_text(pair.tokenizer, ids) for ids in tokens]
         return cls(tokens, texts, stats)

@@ -12,6 +12,7 @@ from transformers import (
 )
 
 from batchspec import storyteller
+from batchspec.cached_model import attention_layers, cache_arguments
 from batchspec.errors import DecodeError
 
 
@@ -44,8 +45,8 @@ class ModelPair:
         sizes = _vocabulary(target), _vocabulary(draft)
         if sizes[0] != sizes[1]:
             raise DecodeError(
-                f"Target and draft must share one vocabulary, but the target has {sizes[0]} entries "
-                f"and the draft {sizes[1]}: choose a draft made for this target."
+                f"Target and draft must share one vocabulary, but the target has {sizes[0]} "
+                f"entries and the draft {sizes[1]}: choose a draft made for this target."
             )
         self.target = target
         self.draft = draft
@@ -66,13 +67,13 @@ class ModelPair:
     @property
     def filler_token_id(self) -> int:
         """The id fed where a row has nothing to feed; never told apart by its value."""
-        pad = self.target.generation_config and self.target.generation_config.pad_token_id
+        pad = getattr(self.target.generation_config, "pad_token_id", None)
         return pad if isinstance(pad, int) and 0 <= pad < self.vocabulary_size else 0
 
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
         """Ids that end a row, as the target's generation config has them."""
-        ids = self.target.generation_config and self.target.generation_config.eos_token_id
+        ids = getattr(self.target.generation_config, "eos_token_id", None)
         if ids is None:
             return ()
         return (ids,) if isinstance(ids, int) else tuple(ids)
@@ -109,7 +110,9 @@ def _context(model: PreTrainedModel) -> int:
 def _check_model(role: str, model: PreTrainedModel) -> None:
     kind = type(model).__name__
     if model.config.is_encoder_decoder:
-        raise DecodeError(f"The {role} {kind} is an encoder-decoder; only decoder-only models work.")
+        raise DecodeError(
+            f"The {role} {kind} is an encoder-decoder; only decoder-only models work."
+        )
     config = model.config.get_text_config()
     window = getattr(config, "sliding_window", None)
     layers = getattr(config, "layer_types", None) or ()
@@ -133,10 +136,10 @@ def _caches_every_token(model: PreTrainedModel) -> bool:
     cache = DynamicCache()
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:
-        model(input_ids=ids, cache=cache, use_cache=True)
+        model(input_ids=ids, **cache_arguments(model, cache))
     except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, KeyError):
         return False
-    layers = [layer for layer in cache.layers if layer.is_initialized]
-    return bool(layers) and all(
-        layer.keys.ndim == 4 and layer.keys.shape[2] == 2 for layer in layers
+    layers = attention_layers(cache)
+    return len(layers) == len(cache.layers) > 0 and all(
+        layer.keys is not None and layer.keys.shape[2] == 2 for layer in layers
     )

@@ -209,9 +209,7 @@ class Recorder:
             if known.divergence is None and place_of_difference is not None:
                 known.divergence = place_of_difference, choices[place_of_difference]
 
-    def _cache(
-        self, step: Step, cached: CachedModel, drafts: dict[int, list[int]]
-    ) -> CacheFrame:
+    def _cache(self, step: Step, cached: CachedModel, drafts: dict[int, list[int]]) -> CacheFrame:
         fed = any(feed.model == cached.name for feed in step.feeds)
         if not fed and step.phase in ("draft", "verify"):
             return self._last[cached.name]
@@ -245,8 +243,8 @@ class Recorder:
             for number, tokens in drafts.items():
                 chips[number] += [(token, "draft", step.round) for token in tokens]
         if step.phase == "verify" and step.verdict is not None:
-            for place, row in enumerate(step.rows):
-                chips[row.number] += _judged(step.verdict, place, step.round)
+            for place, judged in enumerate(step.rows):
+                chips[judged.number] += _judged(step.verdict, place, step.round)
         longest = max(map(len, chips))
         table = np.full((3, len(chips), longest), -1, dtype=np.int32)
         table[1] = 0
@@ -278,9 +276,7 @@ class Recorder:
         return tuple(reversed(first.values()))
 
 
-def record(
-    pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
-) -> Trace:
+def record(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None) -> Trace:
     """Run a pair over prompts and return the whole trace; arguments as in `decode`."""
     recorder = Recorder(pair, prompts, config)
     for _ in recorder.run():

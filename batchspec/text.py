@@ -24,7 +24,7 @@ def running_text(tokenizer: PreTrainedTokenizerBase | None, tokens: list[int]) -
 def _token_text(tokenizer: PreTrainedTokenizerBase | None, token: int) -> str:
     if tokenizer is None:
         return str(token)
-    piece = tokenizer.convert_ids_to_tokens(token)
+    piece = tokenizer.convert_ids_to_tokens([token])[0]
     if piece is None:  # an id of a padded vocabulary that the tokenizer does not know
         return f"<{token}>"
     text = str(tokenizer.decode([token]))

@@ -158,7 +158,9 @@ class Trace:
     @property
     def first_divergence(self) -> list[int | None]:
         """Per row the first new token that differs from the reference, None where all are equal."""
-        return [first_difference(*pair) for pair in zip(self.generated, self.reference, strict=True)]
+        return [
+            first_difference(*pair) for pair in zip(self.generated, self.reference, strict=True)
+        ]
 
     @property
     def first_violation(self) -> tuple[int, Violation] | None:
@@ -185,7 +187,9 @@ class Trace:
             content = json.loads(text)
             version = content.pop("version")
         except (ValueError, AttributeError, KeyError, TypeError):
-            raise DecodeError("This is not a trace: expected a JSON object with a version.") from None
+            raise DecodeError(
+                "This is not a trace: expected a JSON object with a version."
+            ) from None
         if version != TRACE_VERSION:
             raise DecodeError(f"This trace has version {version}; this app reads {TRACE_VERSION}.")
         try:

@@ -110,7 +110,9 @@ class Strategy(ABC):
         self.draft, self.verdict, self.lag = None, None, 1
         width = max(row.length for row in self.rows) - 1
         pads = [width + 1 - row.length for row in self.rows]
-        ids = [[self.filler] * pad + row.tokens[:-1] for pad, row in zip(pads, self.rows, strict=True)]
+        ids = [
+            [self.filler] * pad + row.tokens[:-1] for pad, row in zip(pads, self.rows, strict=True)
+        ]
         index = torch.arange(width) - torch.tensor(pads)[:, None]
         for cached in self.caches:
             cached.reset(list(pads))
@@ -139,7 +141,9 @@ class Strategy(ABC):
     def verify(self) -> None:
         """Let the target judge every draft of every row in one forward."""
         last = self.pending(1)
-        draft = self.draft if self.draft is not None else Draft(last.ids[:, :0], [0] * len(self.rows))
+        draft = (
+            self.draft if self.draft is not None else Draft(last.ids[:, :0], [0] * len(self.rows))
+        )
         logits = self.target.feed(
             torch.cat([last.ids, draft.ids], 1), torch.cat([last.index, draft.index(last.index)], 1)
         )

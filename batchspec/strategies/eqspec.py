@@ -39,7 +39,5 @@ class EqSpec(Strategy):
         cached.pads = new_pads
         self.realigned = True
         self.slots_moved += sum(
-            count
-            for count, old, new in zip(kept, old_pads, new_pads, strict=True)
-            if old != new
+            count for count, old, new in zip(kept, old_pads, new_pads, strict=True) if old != new
         )

@@ -1,0 +1,164 @@
+"""Strategies held against the reference, and a diagnosis for every row that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from batchspec.config import DecodeConfig
+from batchspec.decoding import Prompts, generate, start_rows
+from batchspec.errors import DecodeError
+from batchspec.generation import Generation
+from batchspec.invariants import INVARIANTS
+from batchspec.pair import ModelPair
+from batchspec.recorder import record
+from batchspec.trace import Trace, Violation, first_difference
+
+TIE_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-2, "bfloat16": 4e-1}
+"""Largest gap, in logits, between two tokens that rounding can swap, per dtype."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One strategy against the reference.
+
+    Attributes:
+        generation: what the strategy wrote, and its cost.
+        first_divergence: per prompt the first new token that differs, None where all are equal.
+        diagnosis: per prompt why it differs, None where it is equal.
+    """
+
+    generation: Generation
+    first_divergence: list[int | None]
+    diagnosis: list[str | None]
+
+    @property
+    def exact_match_rate(self) -> float:
+        """Share of the prompts whose tokens all equal the reference's; 1 without prompts."""
+        equal = [place is None for place in self.first_divergence]
+        return sum(equal) / len(equal) if equal else 1.0
+
+
+@dataclass(frozen=True)
+class Comparison(Mapping[str, Result]):
+    """Results by strategy name.
+
+    Attributes:
+        reference: the target alone, one row at a time, without padding.
+        results: one entry per compared config.
+    """
+
+    reference: Generation
+    results: dict[str, Result]
+
+    def __getitem__(self, name: str) -> Result:
+        return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+
+def compare(pair: ModelPair, prompts: Prompts, configs: Sequence[DecodeConfig]) -> Comparison:
+    """Run the reference and every config on the same prompts.
+
+    Args:
+        pair: the models.
+        prompts: as in `decode`.
+        configs: one per strategy; they must ask for the same tokens, so that one reference serves.
+
+    Raises:
+        DecodeError: bad input, or configs that no single reference fits.
+    """
+    if not configs:
+        raise DecodeError("Nothing to compare: give at least one config.")
+    names = [config.strategy for config in configs]
+    if len(set(names)) < len(names):
+        raise DecodeError(
+            "Each strategy can be compared once: give configs of different strategies."
+        )
+    references = {_reference_config(config) for config in configs}
+    if len(references) > 1:
+        raise DecodeError(
+            "The configs ask for different tokens: give all of them the same max_new_tokens, "
+            "sampling settings and EOS ids."
+        )
+    reference = generate(pair, prompts, references.pop())
+    return Comparison(
+        reference,
+        {config.strategy: _result(pair, prompts, config, reference) for config in configs},
+    )
+
+
+def _reference_config(config: DecodeConfig) -> DecodeConfig:
+    standard = DecodeConfig()
+    return replace(
+        config,
+        strategy="autoregressive",
+        batch_size=1,
+        draft_tokens=standard.draft_tokens,
+        window=standard.window,
+        length_bucket=standard.length_bucket,
+        grouping=standard.grouping,
+    )
+
+
+def _result(
+    pair: ModelPair, prompts: Prompts, config: DecodeConfig, reference: Generation
+) -> Result:
+    generation = generate(pair, prompts, config)
+    divergence = [
+        first_difference(*tokens)
+        for tokens in zip(generation.tokens, reference.tokens, strict=True)
+    ]
+    diagnosis: list[str | None] = [None] * len(divergence)
+    if any(place is not None for place in divergence):
+        trace = record(pair, prompts, config)
+        rows = start_rows(pair, prompts, config)
+        for number, place in enumerate(divergence):
+            if place is not None:
+                agreed = rows[number].prompt + reference.tokens[number][:place]
+                diagnosis[number] = _diagnose(pair, trace, number, agreed)
+    return Result(generation, divergence, diagnosis)
+
+
+def _diagnose(pair: ModelPair, trace: Trace, number: int, agreed: list[int]) -> str:
+    """Why a row left the reference after the tokens `agreed`."""
+    for frame in trace.frames:
+        for violation in frame.violations:
+            if violation.row == number and violation.invariant != "I4":
+                where = f"round {frame.round}, {frame.phase}"
+                return f"state error: {describe(violation)} ({where})"
+    with torch.inference_mode():
+        ids = torch.tensor([agreed], device=pair.target.device)
+        logits = pair.target(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, -1]
+    first, second = logits.float().topk(2).values.tolist()
+    bound = TIE_BOUNDS[trace.dtype]
+    if first - second <= bound:
+        return (
+            f"numeric tie: the target's two best tokens are {first - second:.1e} logits apart, "
+            f"under the bound of {bound:.0e} for {trace.dtype}"
+        )
+    return (
+        f"unexplained: no invariant broke and the target's best token leads by "
+        f"{first - second:.2f} logits"
+    )
+
+
+def describe(violation: Violation) -> str:
+    """A violation as words, for people."""
+    what = f"{violation.invariant} {INVARIANTS[violation.invariant]}"
+    where = f"row {violation.row}, {violation.model} slot {violation.slot}"
+    expected, found = violation.expected, violation.found
+    if violation.invariant == "I1":
+        return f"{what}: {where} has position {found:.0f}, expected {expected:.0f}"
+    if violation.invariant == "I2":
+        return f"{what}: {where} is {'visible' if found else 'hidden'}, which is wrong"
+    if violation.invariant == "I3":
+        return f"{what}: {where} is off by {found:.1e}, bound {expected:.0e}"
+    place = f"row {violation.row}, new token {violation.slot}"
+    return f"{what}: {place} is id {found:.0f}, the target alone writes id {expected:.0f}"
