@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,7 +52,8 @@ class CachedModel:
         self.model = model
         self.device = model.device
         self.position_rule = position_rule
-        self._cuts_logits = "logits_to_keep" in forward_parameters(type(model))
+        self._cache_argument = cache_argument(model)
+        self._cuts_logits = "logits_to_keep" in forward_parameters(model)
         # Large enough to hide a slot in float32 and below, and finite in every dtype: softmax
         # runs in float32, where the least float64 would turn into -inf and a row into NaN.
         least = max(torch.finfo(model.dtype).min, torch.finfo(torch.float32).min)
@@ -106,7 +105,8 @@ class CachedModel:
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask,
-            **cache_arguments(self.model, self.cache),
+            use_cache=True,
+            **{self._cache_argument: self.cache},
             **({"logits_to_keep": logits} if self._cuts_logits else {}),
         )
         self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask))
@@ -163,17 +163,14 @@ class CachedModel:
             self.cache.batch_select_indices(kept)
 
 
-@lru_cache
-def forward_parameters(kind: type[PreTrainedModel]) -> Set[str]:
-    """Names of the arguments that a model class's forward declares."""
-    return inspect.signature(kind.forward).parameters.keys()
+def forward_parameters(model: PreTrainedModel) -> frozenset[str]:
+    """Names of the arguments that the model's forward declares."""
+    return frozenset(inspect.signature(model.forward).parameters)
 
 
-def cache_arguments(model: PreTrainedModel, cache: DynamicCache) -> dict[str, Any]:
-    """The arguments that let a forward read and extend `cache`."""
-    # Older transformers call the argument `past_key_values`.
-    name = "cache" if "cache" in forward_parameters(type(model)) else "past_key_values"
-    return {name: cache, "use_cache": True}
+def cache_argument(model: PreTrainedModel) -> str:
+    """What the model's forward calls its cache: older transformers say `past_key_values`."""
+    return "cache" if "cache" in forward_parameters(model) else "past_key_values"
 
 
 def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:

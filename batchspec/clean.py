@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from batchspec.cached_model import attention_layers, cache_arguments
+from batchspec.cached_model import attention_layers, cache_argument
 
 BROKEN = 1e30
 """The relative error reported for K/V that are not numbers."""
@@ -22,6 +22,7 @@ class CleanRow:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
+        self._cache_argument = cache_argument(model)
         self.cache = DynamicCache()
         self.tokens: list[int] = []
         self.choices: list[int] = []
@@ -45,7 +46,8 @@ class CleanRow:
             input_ids=torch.tensor([tokens[shared:]], device=device),
             position_ids=torch.arange(shared, len(tokens), device=device)[None],
             attention_mask=torch.ones(1, len(tokens), dtype=torch.long, device=device),
-            **cache_arguments(self.model, self.cache),
+            use_cache=True,
+            **{self._cache_argument: self.cache},
         )
         self.choices += output.logits[0].argmax(-1).tolist()
 

@@ -12,7 +12,7 @@ from transformers import (
 )
 
 from batchspec import storyteller
-from batchspec.cached_model import attention_layers, cache_arguments
+from batchspec.cached_model import attention_layers, cache_argument
 from batchspec.errors import DecodeError
 
 
@@ -136,7 +136,7 @@ def _caches_every_token(model: PreTrainedModel) -> bool:
     cache = DynamicCache()
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:
-        model(input_ids=ids, **cache_arguments(model, cache))
+        model(input_ids=ids, use_cache=True, **{cache_argument(model): cache})
     except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, KeyError):
         return False
     layers = attention_layers(cache)
