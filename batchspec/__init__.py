@@ -1,13 +1,17 @@
 """Batched speculative decoding that can be watched: engine, strategies and traces."""
 
-from batchspec.comparison import Comparison, compare
-from batchspec.config import DecodeConfig
-from batchspec.decoding import decode, generate
-from batchspec.errors import DecodeError
-from batchspec.generation import Generation, Stats
-from batchspec.pair import ModelPair, load_pair
-from batchspec.recorder import Recorder, record
-from batchspec.trace import Frame, Trace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from batchspec.comparison import Comparison, compare
+    from batchspec.config import DecodeConfig
+    from batchspec.decoding import decode, generate
+    from batchspec.errors import DecodeError
+    from batchspec.generation import Generation, Stats
+    from batchspec.pair import ModelPair, load_pair
+    from batchspec.recorder import Recorder, record
+    from batchspec.trace import Frame, Trace
 
 __all__ = [
     "Comparison",
@@ -25,3 +29,27 @@ __all__ = [
     "load_pair",
     "record",
 ]
+
+# Names are imported when they are first used: a trace can be read and drawn without torch.
+_MODULES = {
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "DecodeConfig": "config",
+    "decode": "decoding",
+    "generate": "decoding",
+    "DecodeError": "errors",
+    "Generation": "generation",
+    "Stats": "generation",
+    "ModelPair": "pair",
+    "load_pair": "pair",
+    "Recorder": "recorder",
+    "record": "recorder",
+    "Frame": "trace",
+    "Trace": "trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -18,6 +18,7 @@ from batchspec.generation import Stats
 from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
 from batchspec.pair import ModelPair
 from batchspec.step import Step
+from batchspec.strategies import STRATEGIES
 from batchspec.text import running_text, token_texts
 from batchspec.trace import (
     ROLES,
@@ -120,6 +121,8 @@ class Recorder:
         return Trace(
             pair=self.pair.name,
             strategy=self.config.strategy,
+            title=STRATEGIES[self.config.strategy].title,
+            summary=STRATEGIES[self.config.strategy].summary,
             settings=asdict(self.config),
             device=str(self.pair.target.device),
             dtype=self._dtype,

@@ -128,6 +128,7 @@ class Trace:
 
     Attributes:
         pair, strategy: names.
+        title, summary: the strategy in words.
         settings: the `DecodeConfig` as a mapping.
         device, dtype: of the target.
         prompts: token ids.
@@ -142,6 +143,8 @@ class Trace:
 
     pair: str
     strategy: str
+    title: str
+    summary: str
     settings: dict[str, Any]
     device: str
     dtype: str

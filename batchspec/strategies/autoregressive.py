@@ -9,6 +9,7 @@ class Autoregressive(Strategy):
     """Plain decoding by the target; with one row a batch it is the reference."""
 
     name = "autoregressive"
+    title = "Autoregressive"
     summary = "one token a step"
     correct = True
     speculative = False

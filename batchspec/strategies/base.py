@@ -24,6 +24,7 @@ class Strategy(ABC):
 
     Attributes:
         name: what `DecodeConfig.strategy` calls it.
+        title: what people read above its lane.
         summary: what its synchronize does, in a few words.
         correct: whether its tokens equal the reference's.
         speculative: whether it drafts at all.
@@ -33,6 +34,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]
     summary: ClassVar[str]
     correct: ClassVar[bool]
     speculative: ClassVar[bool] = True

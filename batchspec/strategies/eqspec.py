@@ -12,6 +12,7 @@ class EqSpec(Strategy):
     """After every round all rows end at the same slot again, each behind its own left pads."""
 
     name = "eqspec"
+    title = "EQSPEC"
     summary = "unpad, append, repad"
     correct = True
 

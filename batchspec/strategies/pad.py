@@ -20,6 +20,7 @@ class Pad(Strategy):
     """
 
     name = "pad"
+    title = "Naive"
     summary = "pad to the longest acceptance"
     correct = False
 
