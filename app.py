@@ -1,0 +1,210 @@
+"""The page: layout and wiring. Run `python app.py` and open the address it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import gradio as gr
+import plotly
+
+from batchspec import DecodeConfig, DecodeError, ModelPair, Recorder, Trace, load_pair
+from visuals.payload import pack
+from visuals.player import player_css, player_markup, player_palette, player_script
+
+TITLE = "BatchSpec"
+PAIRS = ("storyteller",)
+LANES = ("pad", "eqspec")
+EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 48, "batch_size": 4}
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+CSS = """
+.gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
+.gradio-container .contain>.column{gap:8px}.gradio-container .html-container{padding:0!important}
+#brand h1{font-size:16px;font-weight:700;margin:0;line-height:1.3}
+#brand small{font-size:13px;font-weight:400;color:#596170;margin-left:8px}
+.dark #brand small{color:#a7afbd}
+#controls{gap:12px}#controls .column,#controls .row{gap:6px}
+#controls .form{border-radius:10px}#controls div.block{padding:5px 10px!important}
+#controls label.block{padding:0!important}#controls span{margin-bottom:2px}
+#controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
+#prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
+#run{max-width:140px;padding:4px 16px;align-self:center}
+#message{color:var(--error-text-color);align-self:center;flex:1 1 240px;padding:0!important}
+#message p{font-weight:600;color:inherit}
+footer{display:none!important}
+"""
+
+
+@lru_cache(maxsize=2)
+def pair_named(name: str) -> ModelPair:
+    """The pair of that name, loaded once for all sessions."""
+    return load_pair(name)
+
+
+def record_lanes(
+    pair: ModelPair, prompts: list[str], draft_tokens: int, max_new_tokens: int, batch_size: int
+) -> Iterator[tuple[float, str] | list[Trace]]:
+    """Record every lane; yields (share done, words) as it goes, then the traces.
+
+    Raises:
+        DecodeError: bad input.
+    """
+    recorders = [
+        Recorder(
+            pair,
+            prompts,
+            DecodeConfig(
+                strategy=lane,
+                draft_tokens=draft_tokens,
+                max_new_tokens=max_new_tokens,
+                batch_size=batch_size,
+            ),
+        )
+        for lane in LANES
+    ]
+    wanted = len(prompts) * max_new_tokens * len(LANES)
+    written = 0
+    for recorder in recorders:
+        for frame in recorder.run():
+            share = (written + recorder.stats.committed) / max(1, wanted)
+            yield share, f"{recorder.config.strategy}: round {frame.round}, {frame.phase}"
+        written += recorder.stats.committed
+    yield [recorder.trace() for recorder in recorders]
+
+
+@lru_cache(maxsize=1)
+def example_payload() -> str:
+    """The built-in ragged example, recorded once when the first page asks for it."""
+    pair = pair_named(PAIRS[0])
+    *_, traces = record_lanes(pair, list(pair.examples), **EXAMPLE)
+    assert isinstance(traces, list)
+    return pack(traces)
+
+
+def run(
+    name: str,
+    prompts: str,
+    draft_tokens: float,
+    max_new_tokens: float,
+    batch_size: float,
+    progress: gr.Progress = gr.Progress(),  # noqa: B008 (how gradio injects it)
+) -> tuple[object, str]:
+    """Record all lanes on a person's prompts.
+
+    Returns:
+        The player's payload and an empty message; or the picture as it was and what is wrong.
+    """
+    lines = [line for line in prompts.splitlines() if line.strip()]
+    try:
+        if not lines:
+            raise DecodeError("There is no prompt: write at least one, one a line.")
+        numbers = [_whole(value) for value in (draft_tokens, max_new_tokens, batch_size)]
+        for state in record_lanes(pair_named(name), lines, *numbers):
+            if isinstance(state, list):
+                return pack(state, live=True), ""
+            progress(*state)
+    except DecodeError as error:
+        return gr.skip(), f"⚠ {error}"
+    raise AssertionError("a recording ends with its traces")
+
+
+def _whole(value: float | None) -> int:
+    if value is None:
+        raise DecodeError("A number is missing: fill in K, new tokens and batch size.")
+    if value != int(value):
+        raise DecodeError(f"K, new tokens and batch size are whole numbers, not {value}.")
+    return int(value)
+
+
+def build() -> gr.Blocks:
+    """The page."""
+    gr.set_static_paths([PLOTLY])
+    examples = "\n".join(pair_named(PAIRS[0]).examples)
+    with gr.Blocks(title=TITLE, fill_width=True) as page:
+        gr.HTML(
+            f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
+            elem_id="brand",
+        )
+        with gr.Row(elem_id="controls"):
+            prompts = gr.Textbox(
+                examples,
+                label="Prompts, one a line",
+                lines=4,
+                max_lines=8,
+                elem_id="prompts",
+                scale=5,
+            )
+            with gr.Column(scale=4, min_width=320):
+                with gr.Row():
+                    pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                    draft_tokens = gr.Number(
+                        EXAMPLE["draft_tokens"],
+                        label="K",
+                        precision=None,
+                        min_width=60,
+                        elem_id="k",
+                    )
+                    max_new_tokens = gr.Number(
+                        EXAMPLE["max_new_tokens"],
+                        label="New tokens",
+                        min_width=80,
+                        elem_id="new-tokens",
+                    )
+                    batch_size = gr.Number(
+                        EXAMPLE["batch_size"],
+                        label="Batch size",
+                        min_width=80,
+                        elem_id="batch-size",
+                    )
+                with gr.Row():
+                    button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
+                    message = gr.Markdown("", elem_id="message")
+        player = gr.HTML(
+            "",
+            html_template=player_markup(),
+            css_template="",
+            js_on_load=player_script(),
+            apply_default_css=False,
+            palette=player_palette(),
+            plotly=f"gradio_api/file={PLOTLY}",
+        )
+        page.load(example_payload, outputs=player, api_name=False)
+        button.click(
+            run,
+            inputs=[pair, prompts, draft_tokens, max_new_tokens, batch_size],
+            outputs=[player, message],
+            concurrency_limit=1,
+            concurrency_id="models",
+        )
+    return page
+
+
+def main() -> None:
+    """Serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT choose where."""
+    theme = gr.themes.Base(
+        font=[gr.themes.Font("Inter"), gr.themes.Font("system-ui"), gr.themes.Font("sans-serif")],
+        font_mono=[gr.themes.Font("ui-monospace"), gr.themes.Font("monospace")],
+        text_size="sm",
+    ).set(
+        body_background_fill="#fbfbfa",
+        body_background_fill_dark="#15171b",
+        block_background_fill="#ffffff",
+        block_background_fill_dark="#1c1f25",
+        block_border_color="#e0e2e7",
+        block_border_color_dark="#30353f",
+        input_background_fill="#f4f5f7",
+        input_background_fill_dark="#15171b",
+        button_primary_background_fill="#1d1f23",
+        button_primary_background_fill_hover="#3a3d44",
+        button_primary_background_fill_dark="#e8eaed",
+        button_primary_text_color="#ffffff",
+        button_primary_text_color_dark="#15171b",
+        error_text_color="#b3001b",
+        error_text_color_dark="#ff8a80",
+    )
+    build().launch(theme=theme, css=CSS + player_css())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Frames as pictures: palette, sentences, heatmaps and the browser player."""

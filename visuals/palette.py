@@ -1,0 +1,72 @@
+"""One look for every state: a colour pair (light, dark), a glyph and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a state is shown; no state is told by colour alone.
+
+    Attributes:
+        fill, edge: background and accent as (light, dark) CSS colours, after Okabe and Ito.
+        glyph: the sign beside the colour.
+        words: the legend's explanation.
+    """
+
+    fill: tuple[str, str]
+    edge: tuple[str, str]
+    glyph: str
+    words: str
+
+
+_GREY = ("#e4e7ec", "#2f343d"), ("#596170", "#a7afbd")
+_BLUE = ("#cfe5f6", "#123a57"), ("#005f96", "#6ab7ea")
+_AMBER = ("#fdebc0", "#4a3608"), ("#805500", "#f0bf4c")
+_GREEN = ("#cdeee1", "#0f3d31"), ("#006b4f", "#4fd0a7")
+_ORANGE = ("#fbdccd", "#4f2413"), ("#a33500", "#ff9a6b")
+_PLAIN = ("transparent", "transparent"), ("#596170", "#a7afbd")
+_RED = ("#f8d3d0", "#5c1414"), ("#b3001b", "#ff8a80")
+_VIOLET = ("#e6e0fa", "#2e2752"), ("#5b4bd6", "#b3a8ff")
+
+LOOKS: dict[str, Look] = {
+    "committed": Look(*_GREY, "", "prompt or committed earlier"),
+    "draft": Look(*_VIOLET, "?", "drafted, not judged yet"),
+    "accepted": Look(*_BLUE, "✓", "draft the target accepts"),
+    "correction": Look(*_AMBER, "✎", "correction: the target's own token after a rejection"),
+    "bonus": Look(*_GREEN, "+", "bonus: the target's own token after K accepted"),
+    "rejected": Look(*_ORANGE, "✗", "draft the target rejects"),
+    "pad": Look(*_PLAIN, "·", "pad: filler that nobody may see"),
+    "hole": Look(*_PLAIN, "○", "hole: rejected and masked"),
+    "stale": Look(*_RED, "!", "stale: rejected, but still visible (a fault)"),
+}
+"""By state of a token or cache slot."""
+
+LEGEND = ("committed", "draft", "accepted", "correction", "bonus", "rejected", "pad", "stale")
+"""The states explained below the lanes, in reading order."""
+
+
+def palette_css() -> str:
+    """CSS variables `--STATE-fill` and `--STATE-edge` for both themes."""
+    blocks = []
+    for place, scope in enumerate(("#player", ".dark #player")):
+        lines = [
+            f"--{name}-fill:{look.fill[place]};--{name}-edge:{look.edge[place]}"
+            for name, look in LOOKS.items()
+        ]
+        blocks.append(f"{scope}{{{';'.join(lines)}}}")
+    return "\n".join(blocks)
+
+
+def legend_markup() -> str:
+    """The legend as HTML: swatch, glyph and words of every state."""
+    entries = [
+        f'<span class="entry"><i class="swatch {name}">{LOOKS[name].glyph}</i>{LOOKS[name].words}</span>'
+        for name in LEGEND
+    ]
+    entries.append(
+        '<span class="entry"><i class="swatch wrong">7</i>'
+        "wrong position ID, leak or loss in a mask</span>"
+    )
+    return "".join(entries)

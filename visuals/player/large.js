@@ -1,0 +1,37 @@
+// A view opened large: a Plotly heatmap over all slots, filled from the frame.
+
+let plotly = null;
+function loadPlotly(address) {
+  plotly ??= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = address;
+    script.onload = resolve;
+    script.onerror = () => reject(new Error("plotly.js did not load"));
+    document.head.append(script);
+  });
+  return plotly;
+}
+
+function largeFigure(lane, frame, view, state) {
+  const figure = structuredClone(lane.figures[view]);
+  const data = figure.data[0];
+  if (view === "mask") {
+    const { model, queries } = maskOf(frame, state.row);
+    data.z = queries.map((query) => [...query.allowed].map(
+      (bit, slot) => Number(bit) + 2 * (bit !== query.should[slot])));
+    data.y = queries.map((query, place) => `${place} ${tokenText(lane, query.token) || "next"}`);
+    figure.layout.title.text = `Attention mask of row ${state.row}, ${model}`;
+  } else {
+    const cache = frame[state.model];
+    if (!cache) return null;
+    data.z = view === "positions" ? cache.position.map((line) => line.map((p) => (p < 0 ? null : p))) : cache.state;
+    data.customdata = cache.state.map((line, row) => line.map((kind, slot) => [
+      tokenText(lane, cache.token[row][slot]), lane.slot_states[kind], cache.position[row][slot],
+      cache.expected[row][slot], cache.error[row][slot] ?? "not compared"]));
+    figure.layout.title.text += `, ${state.model}`;
+  }
+  const style = getComputedStyle(document.querySelector("#player"));
+  figure.layout.paper_bgcolor = figure.layout.plot_bgcolor = style.getPropertyValue("--panel");
+  figure.layout.font.color = style.getPropertyValue("--ink");
+  return figure;
+}

@@ -1,0 +1,35 @@
+// Tokens: each row's text as chips, this round's tokens told apart by colour and glyph.
+
+const CHIPS_SHOWN = 40;
+
+function tokensView(lane, frame, state) {
+  return frame.token.map((tokens, row) => {
+    const count = tokens.filter((token) => token >= 0).length;
+    const chips = [];
+    for (let place = Math.max(0, count - CHIPS_SHOWN); place < count; place += 1) {
+      const look = chipLook(lane, frame, row, place);
+      const text = look === "pad" ? "pad" : chipText(lane, tokens[place]);
+      chips.push(`<span class="chip ${look}${look === "pad" ? " wrong" : ""}" data-chip="${place}">${
+        state.palette[look].glyph && look !== "pad" ? `<i>${state.palette[look].glyph}</i>` : ""}${text}</span>`);
+    }
+    return rowMarkup(frame, row, `<div class="chips">${chips.join("")}</div>`, scoreMarkup(frame, row), state);
+  }).join("");
+}
+
+function chipLook(lane, frame, row, place) {
+  const role = lane.roles[frame.role[row][place]];
+  if (role === "pad" || role === "draft") return role;
+  return frame.token_round[row][place] === frame.round && role !== "prompt" ? role : "committed";
+}
+
+function scoreMarkup(frame, row) {
+  if (isFinished(frame, row) && !isActive(frame, row)) return "done";
+  if (frame.accepted[row] < 0) return frame.drafted[row] < 0 ? "" : `${frame.drafted[row]} drafts`;
+  return `<b>${frame.accepted[row]}</b>/${frame.drafted[row]}`;
+}
+
+function rowMarkup(frame, row, content, end, state) {
+  const off = isActive(frame, row) ? "" : " off";
+  const chosen = row === state.row ? " chosen" : "";
+  return `<div class="row${off}${chosen}" data-row="${row}"><small>${row}</small>${content}<span class="end">${end}</span></div>`;
+}

@@ -1,0 +1,59 @@
+// The verdict: invariants, outputs held against the reference, and where the time went.
+
+const INVARIANTS = ["I1", "I2", "I3", "I4"];
+
+function invariantsView(lane, frame) {
+  return INVARIANTS.map((name) => {
+    const broken = frame.violations.filter((violation) => violation.invariant === name);
+    const rows = [...new Set(broken.map((violation) => violation.row))];
+    const text = `${name} ${lane.invariants[name]}`;
+    return rows.length
+      ? `<button class="no" data-invariant="${name}" title="Go to the phase in which it broke first">✗ ${text}<small> row${rows.length > 1 ? "s" : ""} ${rows.join(", ")}</small></button>`
+      : `<span class="yes">✓ ${text}</span>`;
+  }).join("");
+}
+
+function verdictMarkup(lane, frame, last) {
+  const wrong = frame.violations.filter((violation) => violation.invariant === "I4");
+  if (wrong.length) {
+    const first = Math.min(...wrong.map((violation) => violation.slot)) + 1;
+    return `<span class="verdict bad">✗ ${wrong.length} of ${frame.token.length} rows diverged, first at new token ${first}</span>`;
+  }
+  return `<span class="verdict good">✓ equal to the reference${last ? "" : " so far"}</span>`;
+}
+
+function statsMarkup(lane, place) {
+  const total = lane.totals[place];
+  const mean = total.turns ? (total.won / total.turns).toFixed(2) : "–";
+  const speed = total.won ? Math.round(total.won / total.seconds) : "–";
+  return `mean acceptance length <b>${mean}</b> · target forwards <b>${total.forwards}</b> · tokens/s <b>${speed}</b>`;
+}
+
+function outputsView(lane, frame, state) {
+  return frame.token.map((_, row) => {
+    const written = frame.length[row] - lane.prompts[row].length;
+    const tokens = lane.generated[row].slice(0, written);
+    const wrong = frame.violations.find((v) => v.invariant === "I4" && v.row === row);
+    const text = (list) => escapeText(list.map((token) => tokenText(lane, token)).join(""));
+    const prompt = `<span class="prompt">${text(lane.prompts[row].filter((token) => !lane.hidden.includes(token)))}</span>`;
+    const visible = (list) => list.filter((token) => !lane.hidden.includes(token));
+    if (!wrong)
+      return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens))}</div></div>`;
+    const place = wrong.slot;
+    const reference = lane.reference[row].slice(place, Math.max(written, place + 1));
+    return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens.slice(0, place)))}<mark title="first divergence, new token ${place + 1}">✗${text(tokens.slice(place, place + 1))}</mark><del>${text(visible(tokens.slice(place + 1)))}</del><p class="reference">reference: …<ins>${text(visible(reference))}</ins></p></div></div>`;
+  }).join("");
+}
+
+function roundView(lane, frame, state) {
+  const parts = lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill");
+  const total = parts.reduce((sum, part) => sum + part.seconds, 0);
+  if (!total) return "";
+  const scale = Math.max(state.longestRound[frame.round], total);
+  return `<div class="ledger">${parts.map((part) => `<i class="${part.phase}" style="width:${100 * part.seconds / scale}%" title="${part.phase} ${(1000 * part.seconds).toFixed(1)} ms"></i>`).join("")}</div>`;
+}
+
+function roundCaption(lane, frame) {
+  return lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill")
+    .map((part) => `${part.phase} ${(1000 * part.seconds).toFixed(1)} ms`).join(" · ");
+}

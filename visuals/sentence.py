@@ -1,0 +1,209 @@
+"""What just happened, said from a frame's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from batchspec.trace import ROLES, SLOT_STATES
+
+if TYPE_CHECKING:
+    from batchspec.trace import Frame, Trace, Violation
+
+STORY = {
+    "prefill": "Both models read the prompts once, all but each last token.",
+    "schedule": "The pool chooses which rows run together.",
+    "draft": "The draft model proposes up to {k} tokens for every row, one forward a token.",
+    "verify": "The target judges all drafts of all rows in one forward.",
+    "synchronize": "Rows won different numbers of tokens: now the batch must be made rectangular.",
+}
+"""The phase in general, for the line above the lanes."""
+
+_PAD, _STALE = SLOT_STATES.index("pad"), SLOT_STATES.index("stale")
+_WON = tuple(map(ROLES.index, ("accepted", "correction", "bonus")))
+PHASES = tuple(STORY)
+_CAUSES = ("I2", "I1", "I3", "I4")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def story(phase: str, draft_tokens: int) -> str:
+    """What the phase does in every lane, as HTML."""
+    return STORY[phase].format(k=draft_tokens)
+
+
+def sentence(trace: Trace, number: int) -> str:
+    """What frame `number` did in its own lane, as HTML with user text escaped."""
+    frame = trace.frames[number]
+    before = trace.frames[number - 1] if number else None
+    if frame.phase == "prefill":
+        return _prefill(frame)
+    if frame.phase == "draft":
+        return _draft(trace, frame)
+    if frame.phase == "verify":
+        return _verify(trace, frame)
+    return _synchronize(trace, frame, before)
+
+
+def cause(trace: Trace, number: int) -> str:
+    """Why the lane is wrong as of frame `number`, as HTML; empty while nothing is broken.
+
+    It tells the chain in the order in which the invariants broke: what was left visible, which
+    positions slipped, which K/V differ, and the first wrong token.
+    """
+    first: dict[str, tuple[Frame, Violation]] = {}
+    for frame in trace.frames[: number + 1]:
+        for violation in frame.violations:
+            first.setdefault(violation.invariant, (frame, violation))
+    links = [_link(trace, *first[name]) for name in sorted(first, key=lambda n: _order(first[n]))]
+    return "".join(f"<li>{link}</li>" for link in links)
+
+
+def _order(found: tuple[Frame, Violation]) -> tuple[int, int, int]:
+    """By time; within a frame causes (mask, positions) before effects (cache, output)."""
+    frame, violation = found
+    return frame.round, PHASES.index(frame.phase), _CAUSES.index(violation.invariant)
+
+
+def _link(trace: Trace, frame: Frame, violation: Violation) -> str:
+    where = f"Round {frame.round}, {frame.phase}"
+    row, slot = f"row {violation.row}", f"slot {violation.slot}"
+    if violation.invariant == "I1":
+        shift = violation.found - violation.expected
+        text = (
+            f"a token of {row} sits at position <b>{violation.found:.0f}</b> instead of "
+            f"<b>{violation.expected:.0f}</b> ({shift:+.0f}), {slot}: positions count slots, not tokens"
+        )
+    elif violation.invariant == "I2" and violation.found:
+        text = f"{row} may see {violation.model} {slot}, which holds <b>no token of its text</b>"
+    elif violation.invariant == "I2":
+        text = f"{row} may not see {violation.model} {slot}, a token of its own text"
+    elif violation.invariant == "I3":
+        text = (
+            f"the cached K/V of {row}, {violation.model} {slot}, differ from a clean run's by "
+            f"<b>{_amount(violation.found)}</b>"
+        )
+    else:
+        text = (
+            f"{row} writes {quoted(trace, int(violation.found))} as new token {violation.slot + 1}; "
+            f"the target alone writes {quoted(trace, int(violation.expected))}"
+        )
+    return f"<b>{violation.invariant}</b> {where}: {text}."
+
+
+def _amount(relative: float) -> str:
+    return f"{relative:.0%}" if relative >= 0.01 else f"{relative:.0e}"
+
+
+def quoted(trace: Trace, token: int) -> str:
+    """A token's text in quotation marks, escaped; its id where it has no text."""
+    text = trace.vocabulary.get(token, f"<{token}>")
+    return f"<q>{escape(text.strip() or text).replace(chr(10), '↵')}</q>"
+
+
+def _rows(numbers: Sequence[int]) -> str:
+    names = [str(number) for number in numbers]
+    if len(names) == 1:
+        return f"row {names[0]}"
+    return f"rows {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _prefill(frame: Frame) -> str:
+    rows = np.flatnonzero(frame.active)
+    pads = (frame.target.state[rows] == _PAD).sum(1)
+    padded = rows[pads > 0]
+    text = f"{len(rows)} prompts of {_span(frame.length[rows])} tokens"
+    if not len(padded):
+        return f"{text}: no pads needed."
+    return f"{text}; {_rows(padded.tolist())} got {_span(pads[pads > 0])} left pads."
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _draft(trace: Trace, frame: Frame) -> str:
+    rows = np.flatnonzero(frame.active)
+    row = int(rows[0])
+    drafts = frame.token[row][frame.role[row] == ROLES.index("draft")]
+    words = " ".join(quoted(trace, int(token)) for token in drafts)
+    total = int(frame.drafted[rows].sum())
+    return f"{total} drafts for {len(rows)} rows; row {row}: {words or 'none, one token is left'}."
+
+
+def _verify(trace: Trace, frame: Frame) -> str:
+    rows = np.flatnonzero(frame.active)
+    accepted, drafted = frame.accepted[rows], frame.drafted[rows]
+    parts = []
+    full = rows[(accepted == drafted) & (drafted > 0)]
+    if len(full):
+        earns = "earns" if len(full) == 1 else "earn"
+        keeps = "keeps" if len(full) == 1 else "keep"
+        parts.append(f"<b>{_rows(full.tolist())}</b> {keeps} all drafts and {earns} a bonus token")
+    worst = int(rows[np.argmin(accepted - drafted)])
+    if frame.accepted[worst] < frame.drafted[worst]:
+        parts.append(_rejection(trace, frame, worst))
+    won = (frame.token_round[rows] == frame.round) & np.isin(frame.role[rows], _WON)
+    counts = won.sum(1)
+    spread = int(counts.max() - counts.min())
+    ragged = f"ragged by {spread}" if spread else "no ragged edge"
+    parts.append(f"<b>{ragged}</b>")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if not text.startswith("<") else f"{_capital(text)}."
+
+
+def _capital(markup: str) -> str:
+    place = markup.index(">") + 1
+    return markup[:place] + markup[place].upper() + markup[place + 1 :]
+
+
+def _rejection(trace: Trace, frame: Frame, row: int) -> str:
+    place = int(frame.accepted[row])
+    role = frame.role[row]
+    correction = frame.token[row][
+        (role == ROLES.index("correction")) & (frame.token_round[row] == frame.round)
+    ]
+    rejected = frame.token[row][role == ROLES.index("rejected")]
+    ordinal = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+    text = f"<b>row {row}</b> stops at its {ordinal} draft"
+    if len(correction) and len(rejected):
+        wanted, offered = quoted(trace, int(correction[0])), quoted(trace, int(rejected[0]))
+        text += f", where the target wants {wanted}, not {offered}"
+    return text
+
+
+def _synchronize(trace: Trace, frame: Frame, before: Frame | None) -> str:
+    parts = []
+    done = np.flatnonzero(frame.active & frame.finished)
+    if len(done):
+        parts.append(f"{_rows(done.tolist())} {'is' if len(done) == 1 else 'are'} done and left")
+    rows = np.flatnonzero(frame.active & ~frame.finished)
+    stale = (frame.target.state == _STALE).sum(1)
+    earlier = (before.target.state == _STALE).sum(1) if before is not None else stale * 0
+    grown = [int(row) for row in rows if stale[row] > earlier[row]]
+    if grown:
+        count = int(sum(stale[row] - earlier[row] for row in grown))
+        parts.append(
+            f"every row grows as far as the longest; {_rows(grown)} had fewer tokens, so "
+            f"<b>{count} rejected slot{'s' * (count > 1)} stay visible</b>"
+        )
+    elif len(rows) and before is not None:
+        parts.append(_offsets(frame, before, rows))
+    text = "; ".join(parts) or "all rows are done"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _offsets(frame: Frame, before: Frame, rows: np.ndarray) -> str:
+    """The paper's offsets: how many slots each row's left edge moved."""
+    offset = _left_pads(frame, rows) - _left_pads(before, rows)
+    if not offset.any():
+        return "every offset is zero: only rejected slots are cut, <b>nothing moves</b>"
+    moves = ", ".join(f"row {row} {value:+d}" for row, value in zip(rows, offset, strict=True))
+    return f"unpad, append, repad: {moves}; <b>{frame.slots_moved} slots moved</b>"
+
+
+def _left_pads(frame: Frame, rows: np.ndarray) -> np.ndarray:
+    return (frame.target.expected[rows] >= 0).argmax(1)
