@@ -26,7 +26,7 @@ CSS = """
 .dark #brand small{color:#a7afbd}
 #controls{gap:12px}#controls .column,#controls .row{gap:6px}
 #controls .form{border-radius:10px}#controls div.block{padding:5px 10px!important}
-#controls label.block{padding:0!important}#controls span{margin-bottom:2px}
+#controls label.block{padding:0!important}#controls span{margin-bottom:2px;white-space:nowrap}
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run{max-width:140px;padding:4px 16px;align-self:center}
@@ -100,6 +100,8 @@ def run(
         if not lines:
             raise DecodeError("There is no prompt: write at least one, one a line.")
         numbers = [_whole(value) for value in (draft_tokens, max_new_tokens, batch_size)]
+        if numbers[1] == 0:
+            raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
         for state in record_lanes(pair_named(name), lines, *numbers):
             if isinstance(state, list):
                 return pack(state, live=True), ""

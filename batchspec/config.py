@@ -50,17 +50,17 @@ class DecodeConfig:
     eos_token_ids: int | Iterable[int] | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("draft_tokens", 1),
-            ("max_new_tokens", 0),
-            ("batch_size", 1),
-            ("window", 1),
-            ("length_bucket", 1),
+        for name, words, least in (
+            ("draft_tokens", "K, the draft tokens,", 1),
+            ("max_new_tokens", "New tokens", 0),
+            ("batch_size", "The batch size", 1),
+            ("window", "The window", 1),
+            ("length_bucket", "The length bucket", 1),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise DecodeError(
-                    f"{name} must be a whole number of at least {least}, not {value}."
+                    f"{words} must be a whole number of at least {least}, not {value}."
                 )
         if not self.temperature >= 0:
             raise DecodeError(f"temperature must be 0 or more, not {self.temperature}.")

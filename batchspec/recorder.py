@@ -126,6 +126,8 @@ class Recorder:
             settings=asdict(self.config),
             device=str(self.pair.target.device),
             dtype=self._dtype,
+            draft_dtype=self._draft_dtype,
+            special_ids=sorted(tokenizer.all_special_ids) if tokenizer is not None else [],
             prompts=[list(row.prompt) for row in self._rows],
             vocabulary=token_texts(tokenizer, seen - {-1}),
             frames=tuple(self.frames),

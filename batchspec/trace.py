@@ -131,6 +131,8 @@ class Trace:
         title, summary: the strategy in words.
         settings: the `DecodeConfig` as a mapping.
         device, dtype: of the target.
+        draft_dtype: of the draft.
+        special_ids: tokens that texts leave out, such as EOS.
         prompts: token ids.
         vocabulary: the text of every token id that occurs.
         frames: one per phase.
@@ -148,6 +150,8 @@ class Trace:
     settings: dict[str, Any]
     device: str
     dtype: str
+    draft_dtype: str
+    special_ids: list[int]
     prompts: list[list[int]]
     vocabulary: dict[int, str]
     frames: tuple[Frame, ...]

@@ -19,6 +19,7 @@ _SLOT_TEXT = (
 )
 _STATE_COLOURS = ("#00000000", "#c9ced8", "#8d97a8", "#7a6ad8", "#e2e5ea", "#b3001b")
 _MASK_COLOURS = ("#d5d9e0", "#2f86bd", "#e69f00", "#b3001b")
+_BARE_AXIS = {"showgrid": False, "zeroline": False}
 _MASK_WORDS = ("unseen", "seen", "lost", "leaks")
 
 
@@ -64,7 +65,8 @@ def _heatmap(
 ) -> go.Figure:
     rows = len(trace.prompts)
     slots = max(frame.target.state.shape[1] for frame in trace.frames)
-    figure = go.Figure(go.Heatmap(z=[], xgap=1, ygap=1, hovertemplate=_SLOT_TEXT))
+    cells = go.Heatmap(z=[], xgap=1, ygap=1, hovertemplate=_SLOT_TEXT, texttemplate="%{text}")
+    figure = go.Figure(cells)
     if colours:
         count = len(colours)
         scale = [
@@ -82,12 +84,12 @@ def _heatmap(
         height=max(240, 120 + 26 * rows),
         margin={"l": 64, "r": 16, "t": 40, "b": 40},
         font={"family": "Inter, system-ui, sans-serif", "size": 12},
-        xaxis={"title": {"text": "slot"}, "range": [-0.5, slots - 0.5], "showgrid": False},
+        xaxis={"title": {"text": "slot"}, "range": [-0.5, slots - 0.5], **_BARE_AXIS},
         yaxis={
             "title": {"text": "row"},
             "range": [rows - 0.5, -0.5],
             "dtick": 1,
-            "showgrid": False,
+            **_BARE_AXIS,
         },
     )
     return figure
@@ -106,9 +108,15 @@ def _largest_position(trace: Trace) -> int:
 
 
 def _fill(figure: go.Figure, trace: Trace, cache: CacheFrame, values: str) -> None:
+    """Put a cache into an empty figure, faults marked; pads and free slots have no position."""
     texts = np.array([[trace.vocabulary.get(int(t), "") for t in line] for line in cache.token])
     states = np.array([[SLOT_STATES[s] for s in line] for line in cache.state])
     z = getattr(cache, values).astype(float)
-    z[z < 0] = np.nan
+    if values == "position":
+        z[np.isin(states, ("free", "pad"))] = np.nan
+    faulty = cache.visible & (cache.position != cache.expected)
     parts = (texts, states, cache.position, cache.expected, cache.error)
-    figure.data[0].update(z=z, customdata=np.stack([part.astype(object) for part in parts], -1))
+    text = np.where(faulty, "✗", "")
+    figure.data[0].update(
+        z=z, text=text, customdata=np.stack([part.astype(object) for part in parts], -1)
+    )

@@ -61,12 +61,10 @@ def palette_css() -> str:
 
 def legend_markup() -> str:
     """The legend as HTML: swatch, glyph and words of every state."""
-    entries = [
-        f'<span class="entry"><i class="swatch {name}">{LOOKS[name].glyph}</i>{LOOKS[name].words}</span>'
-        for name in LEGEND
-    ]
-    entries.append(
-        '<span class="entry"><i class="swatch wrong">7</i>'
-        "wrong position ID, leak or loss in a mask</span>"
+    entries = [(name, LOOKS[name].glyph, LOOKS[name].words) for name in LEGEND]
+    entries.append(("off-value", "≠", "K/V differ from a clean run's"))
+    entries.append(("wrong", "7", "wrong position ID, leak or loss in a mask"))
+    return "".join(
+        f'<span class="entry"><i class="swatch {name}">{glyph}</i>{words}</span>'
+        for name, glyph, words in entries
     )
-    return "".join(entries)

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from batchspec.trace import Frame, Trace, Violation
 
 STORY = {
-    "prefill": "Both models read the prompts once, all but each last token.",
+    "prefill": "Both models read the prompts, all but each last token, and keep keys and values "
+    "in their caches. Shorter prompts are padded on the left.",
     "schedule": "The pool chooses which rows run together.",
-    "draft": "The draft model proposes up to {k} tokens for every row, one forward a token.",
-    "verify": "The target judges all drafts of all rows in one forward.",
-    "synchronize": "Rows won different numbers of tokens: now the batch must be made rectangular.",
+    "draft": "The small draft model proposes up to {k} tokens for every row, one forward each.",
+    "verify": "The large target judges all drafts of all rows in one forward: a row keeps drafts "
+    "up to the first that the target would not have written, and takes the target's token there.",
+    "synchronize": "Rows won different numbers of tokens, so the batch is ragged. Before the next "
+    "round it must be rectangular again, with positions, mask and cache still in step.",
 }
 """The phase in general, for the line above the lanes."""
 
@@ -74,10 +77,11 @@ def _link(trace: Trace, frame: Frame, violation: Violation) -> str:
         shift = violation.found - violation.expected
         text = (
             f"a token of {row} sits at position <b>{violation.found:.0f}</b> instead of "
-            f"<b>{violation.expected:.0f}</b> ({shift:+.0f}), {slot}: positions count slots, not tokens"
+            f"<b>{violation.expected:.0f}</b> ({shift:+.0f}), {violation.model} {slot}: "
+            "slots were counted, not tokens"
         )
     elif violation.invariant == "I2" and violation.found:
-        text = f"{row} may see {violation.model} {slot}, which holds <b>no token of its text</b>"
+        text = f"{row} may see {violation.model} {slot}, which holds {_holds(frame, violation)}"
     elif violation.invariant == "I2":
         text = f"{row} may not see {violation.model} {slot}, a token of its own text"
     elif violation.invariant == "I3":
@@ -87,10 +91,18 @@ def _link(trace: Trace, frame: Frame, violation: Violation) -> str:
         )
     else:
         text = (
-            f"{row} writes {quoted(trace, int(violation.found))} as new token {violation.slot + 1}; "
-            f"the target alone writes {quoted(trace, int(violation.expected))}"
+            f"{row} writes {quoted(trace, int(violation.found))} as new token "
+            f"{violation.slot + 1}; the target alone writes "
+            f"{quoted(trace, int(violation.expected))}"
         )
     return f"<b>{violation.invariant}</b> {where}: {text}."
+
+
+def _holds(frame: Frame, violation: Violation) -> str:
+    cache = frame.target if violation.model == "target" else frame.draft
+    slots = cache.state[violation.row] if cache is not None else ()
+    stale = violation.slot < len(slots) and slots[violation.slot] == _STALE
+    return "<b>a rejected draft</b>" if stale else "<b>a pad</b>"
 
 
 def _amount(relative: float) -> str:
@@ -179,7 +191,9 @@ def _synchronize(trace: Trace, frame: Frame, before: Frame | None) -> str:
     parts = []
     done = np.flatnonzero(frame.active & frame.finished)
     if len(done):
-        parts.append(f"{_rows(done.tolist())} {'is' if len(done) == 1 else 'are'} done and left")
+        parts.append(
+            f"{_rows(done.tolist())} {'is' if len(done) == 1 else 'are'} done and left the batch"
+        )
     rows = np.flatnonzero(frame.active & ~frame.finished)
     stale = (frame.target.state == _STALE).sum(1)
     earlier = (before.target.state == _STALE).sum(1) if before is not None else stale * 0
@@ -201,7 +215,10 @@ def _offsets(frame: Frame, before: Frame, rows: np.ndarray) -> str:
     offset = _left_pads(frame, rows) - _left_pads(before, rows)
     if not offset.any():
         return "every offset is zero: only rejected slots are cut, <b>nothing moves</b>"
-    moves = ", ".join(f"row {row} {value:+d}" for row, value in zip(rows, offset, strict=True))
+    moves = ", ".join(
+        f"row {row} {value:+d}" if value else f"row {row} ±0"
+        for row, value in zip(rows, offset, strict=True)
+    )
     return f"unpad, append, repad: {moves}; <b>{frame.slots_moved} slots moved</b>"
 
 

@@ -167,7 +167,11 @@ class Strategy(ABC):
         # cache lacks one token more than the target's.
         width = self.draft.width if self.draft else 0
         self.lag = 2 if any(self.verdict.accepted[place] == width for place in alive) else 1
-        self.synchronize(alive)
+        if alive:
+            self.synchronize(alive)
+        else:
+            for cached in self.caches:
+                cached.reset([])
         self.rows = [self.rows[place] for place in alive]
 
     @abstractmethod
@@ -175,5 +179,5 @@ class Strategy(ABC):
         """Drop rejected slots and finished rows from the caches.
 
         Args:
-            alive: the batch rows that go on, as places in `rows`.
+            alive: the batch rows that go on, as places in `rows`; at least one.
         """

@@ -26,7 +26,7 @@ class EqSpec(Strategy):
 
     def realign(self, cached: CachedModel, alive: list[int], kept: list[int]) -> None:
         """Left-pad the first `kept` tokens of each row to the longest of them."""
-        width = max(kept, default=0)
+        width = max(kept)
         old_pads = [cached.pads[place] for place in alive]
         new_pads = [width - count for count in kept]
         if new_pads == old_pads:  # every offset is zero: nothing moves

@@ -49,7 +49,7 @@ class Pad(Strategy):
         """Keep as many columns for every row as the longest acceptance needs."""
         assert self.verdict is not None and self.draft is not None
         won = [len(self.verdict.committed[place]) for place in alive]
-        longest = max(won, default=0)
+        longest = max(won)
         self.short = [count < longest for count in won]
         columns = self.target.slots - (self.draft.width + 1) + longest
         first_rejected = [self.rows[place].length - 1 for place in alive]

@@ -12,6 +12,9 @@ function loadPlotly(address) {
   return plotly;
 }
 
+const isShown = (lane, cache, row, slot) =>
+  !["free", "pad"].includes(lane.slot_states[cache.state[row][slot]]);
+
 function largeFigure(lane, frame, view, state) {
   const figure = structuredClone(lane.figures[view]);
   const data = figure.data[0];
@@ -24,7 +27,10 @@ function largeFigure(lane, frame, view, state) {
   } else {
     const cache = frame[state.model];
     if (!cache) return null;
-    data.z = view === "positions" ? cache.position.map((line) => line.map((p) => (p < 0 ? null : p))) : cache.state;
+    data.z = view === "cache" ? cache.state : cache.position.map((line, row) => line.map(
+      (position, slot) => (isShown(lane, cache, row, slot) ? position : null)));
+    data.text = cache.state.map((line, row) => line.map((_, slot) =>
+      (isLeak(cache, row, slot) || isMisplaced(cache, row, slot) ? "✗" : "")));
     data.customdata = cache.state.map((line, row) => line.map((kind, slot) => [
       tokenText(lane, cache.token[row][slot]), lane.slot_states[kind], cache.position[row][slot],
       cache.expected[row][slot], cache.error[row][slot] ?? "not compared"]));

@@ -26,7 +26,7 @@ function maskOf(frame, row) {
 function maskView(lane, frame, state) {
   const { model, queries, fed } = maskOf(frame, state.row);
   if (!queries.length)
-    return `<p class="none">Row ${state.row} took no part in this phase.</p>`;
+    return `<p class="none">Row ${state.row} is not in the batch now.</p>`;
   const { start, end } = slotWindow(lane, frame, model, state);
   const shown = queries.slice(-QUERIES_SHOWN);
   return shown.map((query) => {

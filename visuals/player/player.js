@@ -58,7 +58,7 @@ function flag(place) {
   return "";
 }
 
-const broken = (lane, place) => new Set(frameOf(lane, place).violations.map((v) => v.invariant));
+const broken = (lane, place) => new Set(Object.keys(lane.totals[lane.at[place]].faults));
 
 function measureColumns() {
   const lane = find(".lane");
@@ -107,7 +107,7 @@ function paintLane(section, lane, place) {
   const last = number === lane.frames.length - 1;
   section.classList.toggle("over", last && place < steps.length - 1);
   for (const [name, view] of Object.entries(VIEWS))
-    section.querySelector(`[data-view="${name}"]`).innerHTML = view(lane, frame, state);
+    section.querySelector(`[data-view="${name}"]`).innerHTML = view(lane, frame, state, number);
   const part = (name) => section.querySelector(`[data-part="${name}"]`);
   part("verdict").innerHTML = verdictMarkup(lane, frame, last);
   part("stats").innerHTML = statsMarkup(lane, number);
@@ -220,7 +220,8 @@ function openLarge(strategy, view) {
 function drawLarge() {
   const figure = largeFigure(large.lane, frameOf(large.lane, cursor), large.view, state);
   find("dialog b").textContent = `${large.lane.title}, round ${steps[cursor].round}, ${steps[cursor].phase}`;
-  if (figure) window.Plotly.react(find(".plot"), figure.data, figure.layout, { responsive: true });
+  if (figure) window.Plotly.react(find(".plot"), figure.data, figure.layout,
+    { responsive: true, displaylogo: false });
   else find(".plot").textContent = "This strategy uses no draft model.";
 }
 

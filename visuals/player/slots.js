@@ -40,6 +40,8 @@ function slotRows(lane, frame, state, cell) {
   const cache = frame[state.model];
   if (!cache) return '<p class="none">This strategy uses no draft model.</p>';
   cache.model = state.model;
+  if (!frame.active.includes("1") || !cache.state[0].length)
+    return '<p class="none">The cache is empty: every row is done.</p>';
   const { start, end } = slotWindow(lane, frame, state.model, state);
   return frame.token.map((_, row) => {
     const cells = [];

@@ -20,6 +20,7 @@ function timeline(payload) {
 
 function prepare(lane, keys, order) {
   const width = {};
+  const broken = {};
   let place = 0, forwards = 0, won = 0, turns = 0, seconds = 0, before = null;
   lane.totals = lane.frames.map((frame) => {
     for (const model of ["target", "draft"]) {
@@ -36,7 +37,11 @@ function prepare(lane, keys, order) {
       turns += [...frame.active].filter((bit) => bit === "1").length;
     }
     before = frame;
-    return { forwards, won, turns, seconds };
+    for (const { invariant, row } of frame.violations)
+      (broken[invariant] ??= { round: frame.round, rows: new Set() }).rows.add(row);
+    const faults = Object.fromEntries(Object.entries(broken).map(([name, { round, rows }]) =>
+      [name, { round, rows: [...rows].sort((a, b) => a - b) }]));
+    return { forwards, won, turns, seconds, faults };
   });
   lane.width = width;
   lane.at = keys.map((key) => {

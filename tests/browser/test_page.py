@@ -1,0 +1,222 @@
+"""What a person does on the page, in a real browser."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+LANES = ("pad", "eqspec")
+
+
+def at(page: Page, name: str) -> str:
+    return page.locator("#player").get_attribute(f"data-{name}") or ""
+
+
+def press(page: Page, key: str, frame: int) -> None:
+    page.keyboard.press(key)
+    page.wait_for_selector(f'#player[data-frame="{frame}"]')
+
+
+def run(page: Page, prompts: str, **numbers: str) -> None:
+    page.fill("#prompts textarea", prompts)
+    for name, value in numbers.items():
+        page.fill(f"#{name.replace('_', '-')} input", value)
+    page.click("#run")
+
+
+def test_the_example_is_recorded_and_the_first_step_shows_something(page: Page) -> None:
+    assert (at(page, "frame"), at(page, "round"), at(page, "phase")) == ("0", "1", "prefill")
+    assert at(page, "live") == "recorded"
+    before = page.inner_text('[data-lane="eqspec"] [data-view="tokens"]')
+    press(page, "ArrowRight", 1)
+    assert at(page, "phase") == "draft"
+    assert page.inner_text('[data-lane="eqspec"] [data-view="tokens"]') != before
+
+
+def test_keys_and_buttons_move_one_cursor_without_the_server(page: Page) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    last = int(at(page, "frames")) - 1
+    press(page, "End", last)
+    press(page, "ArrowRight", last)
+    press(page, "ArrowLeft", last - 1)
+    press(page, "Home", 0)
+    press(page, "ArrowLeft", 0)
+    page.click('[data-go="next"]')
+    page.wait_for_selector('#player[data-frame="1"]')
+    page.click('[data-go="last"]')
+    page.wait_for_selector(f'#player[data-frame="{last}"]')
+    page.fill('#player input[type="range"]', "4")
+    page.wait_for_selector('#player[data-frame="4"]')
+    assert not requests
+
+
+def test_keys_are_left_alone_in_a_text_box(page: Page) -> None:
+    page.click("#prompts textarea")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    page.wait_for_timeout(100)
+    assert at(page, "frame") == "0"
+
+
+def test_every_lane_has_every_view_for_every_row(page: Page) -> None:
+    press(page, "End", int(at(page, "frames")) - 1)
+    press(page, "Home", 0)
+    for frame in range(1, 4):
+        press(page, "ArrowRight", frame)
+        for lane in LANES:
+            for view in ("tokens", "cache", "positions"):
+                rows = page.locator(f'[data-lane="{lane}"] [data-view="{view}"] .row')
+                assert rows.count() == 4
+            assert page.locator(f'[data-lane="{lane}"] [data-view="mask"] .query').count() >= 1
+
+
+def test_the_page_says_why_the_naive_lane_is_wrong_and_that_eqspec_is_right(page: Page) -> None:
+    page.click('[data-go="fault"]')
+    page.wait_for_function("document.querySelector('#player').dataset.frame !== '0'")
+    assert at(page, "phase") == "synchronize"
+    naive = page.locator('[data-lane="pad"]')
+    assert "a rejected draft" in naive.locator('[data-part="cause"]').inner_text()
+    assert naive.locator('[data-view="cache"] .stale').count() > 0
+    press(page, "End", int(at(page, "frames")) - 1)
+    assert "diverged" in naive.locator('[data-part="verdict"]').inner_text()
+    assert naive.locator('[data-view="outputs"] mark').count() > 0
+    assert naive.locator('[data-view="invariants"] .no').count() == 4
+    right = page.locator('[data-lane="eqspec"]')
+    assert right.locator('[data-part="verdict"]').inner_text() == "✓ equal to the reference"
+    assert right.locator(".no, .wrong, .off-value, mark").count() == 0
+
+
+def test_an_invariant_leads_to_the_phase_in_which_it_broke(page: Page) -> None:
+    press(page, "End", int(at(page, "frames")) - 1)
+    page.click('[data-lane="pad"] [data-invariant="I1"]')
+    page.wait_for_function("document.querySelector('#player').dataset.round === '2'")
+    assert page.locator('[data-lane="pad"] [data-view="positions"] .wrong').count() > 0
+
+
+def test_roles_differ_in_colour_and_glyph(page: Page) -> None:
+    looks = {}
+    for frame in range(1, 24):
+        press(page, "ArrowRight", frame)
+        for role in ("draft", "accepted", "correction", "bonus", "rejected"):
+            chip = page.locator(f'[data-lane="eqspec"] .chip.{role}').first
+            if chip.count():
+                colour = chip.evaluate("node => getComputedStyle(node).backgroundColor")
+                looks[role] = colour, chip.locator("i").inner_text()
+    assert len(looks) == 5
+    assert len({colour for colour, _ in looks.values()}) == 5
+    assert len({glyph for _, glyph in looks.values()}) == 5
+
+
+def test_own_prompts_run_live_and_markup_in_them_stays_text(page: Page) -> None:
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    text = '<img src=x onerror=alert(1)> a<b & "q"'
+    run(page, f"{text}\n</script> said\nOne, two,", new_tokens="12", batch_size="2")
+    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    assert page.locator('[data-lane="pad"] [data-view="tokens"] .row').count() == 3
+    for frame in range(1, 6):
+        press(page, "ArrowRight", frame)
+        page.hover('[data-lane="eqspec"] [data-view="tokens"] .chip >> nth=-1')
+    assert not dialogs
+    assert page.locator("#player img, #player script").count() == 0
+    assert text in page.inner_text('[data-lane="eqspec"] [data-view="outputs"]')
+
+
+@pytest.mark.parametrize(
+    ("prompts", "numbers", "words"),
+    [
+        ("", {}, "There is no prompt"),
+        ("  \n \n", {}, "There is no prompt"),
+        ("word " * 700, {}, "context of this pair holds"),
+        ("Hello", {"k": "0"}, "at least 1, not 0"),
+        ("Hello", {"k": "2.5"}, "whole numbers, not 2.5"),
+        ("Hello", {"batch_size": ""}, "A number is missing"),
+    ],
+)
+def test_bad_input_gives_one_sentence_and_loses_nothing(
+    page: Page, prompts: str, numbers: dict[str, str], words: str
+) -> None:
+    press(page, "ArrowRight", 1)
+    run(page, prompts, **numbers)
+    message = page.locator("#message")
+    expect(message).to_contain_text(words)
+    assert "Traceback" not in page.inner_text("body")
+    assert page.input_value("#prompts textarea") == prompts
+    assert at(page, "frame") == "1"
+    run(page, "Hello", k="4", batch_size="4", new_tokens="4")
+    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    expect(message).to_have_text("")
+
+
+def test_a_view_opens_large_and_follows_the_cursor(page: Page) -> None:
+    press(page, "ArrowRight", 1)
+    page.click('[data-lane="eqspec"] [data-large="positions"]')
+    page.wait_for_selector("#player dialog .js-plotly-plot .heatmaplayer image", timeout=30_000)
+    shapes = []
+    for frame in (2, 3):
+        press(page, "ArrowRight", frame)
+        shapes.append(
+            page.evaluate("document.querySelector('.js-plotly-plot').data[0].z[0].length")
+        )
+    assert shapes[0] > shapes[1]  # verify feeds drafts, synchronize cuts the rejected ones
+    page.click("#player dialog [data-close]")
+    assert page.locator("#player dialog[open]").count() == 0
+
+
+def test_two_people_step_their_own_traces(browser: Browser, address: str) -> None:
+    pages = [browser.new_page() for _ in range(2)]
+    texts = ("Tom has a drum.", "My cat sleeps.")
+    for page, text in zip(pages, texts, strict=True):
+        page.goto(address)
+        page.wait_for_selector("#player[data-frame]", timeout=60_000)
+        run(page, text, new_tokens="6")
+    for page, text in zip(pages, texts, strict=True):
+        page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+        press(page, "End", int(at(page, "frames")) - 1)
+        assert text in page.inner_text('[data-lane="eqspec"] [data-view="outputs"]')
+        page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_is_cut_off(browser: Browser, address: str, theme: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(f"{address}/?__theme={theme}")
+    page.wait_for_selector("#player[data-frame]", timeout=60_000)
+    for frame in range(1, 6):
+        press(page, "ArrowRight", frame)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    dark = page.evaluate("document.body.classList.contains('dark')")
+    assert dark == (theme == "dark")
+    page.close()
+
+
+def test_time_from_key_to_painted_picture(page: Page) -> None:
+    """Prints the median: two lanes of eight rows, recorded frames, in both directions."""
+    lines = page.input_value("#prompts textarea").splitlines()
+    run(page, "\n".join(lines * 2), batch_size="8")
+    page.wait_for_selector('#player[data-live="live"]', timeout=120_000)
+    milliseconds = page.evaluate(
+        """async () => {
+            const player = document.querySelector("#player"), times = [];
+            const press = (key) => new Promise((done) => {
+                const start = performance.now();
+                new MutationObserver((_, observer) => {
+                    observer.disconnect();
+                    times.push(performance.now() - start);
+                    done();
+                }).observe(player, { attributeFilter: ["data-frame"] });
+                document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+            });
+            const count = Number(player.dataset.frames) - 1;
+            for (let step = 0; step < count; step += 1) await press("ArrowRight");
+            for (let step = 0; step < count; step += 1) await press("ArrowLeft");
+            return times;
+        }"""
+    )
+    assert len(milliseconds) == 2 * (int(at(page, "frames")) - 1)
+    median, worst = statistics.median(milliseconds), max(milliseconds)
+    print(f"\nstep: median {median:.0f} ms, worst {worst:.0f} ms, {len(milliseconds)} steps")

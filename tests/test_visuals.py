@@ -1,0 +1,192 @@
+"""Frames to pictures and words: pure functions on recorded traces."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from tiny import ROWS, noisy, tiny
+
+from batchspec import DecodeConfig, ModelPair, Trace, record
+from batchspec.trace import ROLES, SLOT_STATES
+from visuals.heatmap import VIEWS, cache_heatmap, mask_heatmap, positions_heatmap
+from visuals.palette import LEGEND, LOOKS, legend_markup, palette_css
+from visuals.payload import pack
+from visuals.player import player_css, player_markup, player_script
+from visuals.sentence import PHASES, cause, quoted, sentence
+
+
+@cache
+def traced(strategy: str, rows: int = 3, new_tokens: int = 24) -> Trace:
+    target = tiny()
+    config = DecodeConfig(strategy, max_new_tokens=new_tokens, batch_size=16, eos_token_ids=())
+    prompts = [ROWS[number % 3] for number in range(rows)]
+    return record(ModelPair(target, noisy(target)), prompts, config)
+
+
+def unpacked(payload: str) -> dict:
+    return json.loads(gzip.decompress(base64.b64decode(payload)))
+
+
+def test_visuals_import_no_model_library() -> None:
+    code = (
+        "import sys, visuals.payload, visuals.player, visuals.heatmap\n"
+        "assert not {'torch', 'transformers', 'gradio'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_every_state_and_role_has_a_look_of_its_own() -> None:
+    shown = (set(SLOT_STATES) | set(ROLES)) - {"free", "none", "prompt"}
+    assert shown <= set(LOOKS)
+    glyphs = [LOOKS[name].glyph for name in LEGEND]
+    assert len(set(glyphs)) == len(glyphs)
+    assert all(LOOKS[name].words in legend_markup() for name in LEGEND)
+    assert all(f"--{name}-fill" in palette_css() for name in LOOKS)
+
+
+def test_text_colours_reach_a_contrast_of_four_and_a_half() -> None:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for look in LOOKS.values():
+        for theme, panel in enumerate(("#ffffff", "#1c1f25")):
+            fill = panel if look.fill[theme] == "transparent" else look.fill[theme]
+            pair = sorted((luminance(fill), luminance(look.edge[theme])))
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (look.words, theme)
+
+
+def test_each_phase_is_told_with_the_numbers_of_its_frame() -> None:
+    trace = traced("eqspec")
+    for number, frame in enumerate(trace.frames):
+        text = sentence(trace, number)
+        if frame.phase == "prefill":
+            assert "3 prompts of 1 to 20 tokens; rows 0 and 2 got 17 to 19 left pads." in text
+        if frame.phase == "draft":
+            assert f"{frame.drafted.clip(0).sum()} drafts" in text
+        if frame.phase == "synchronize" and frame.slots_moved:
+            assert f"{frame.slots_moved} slots moved" in text
+
+
+def test_offsets_in_the_sentence_are_the_moves_of_the_left_edges() -> None:
+    trace = traced("eqspec")
+    told = 0
+    for number, frame in enumerate(trace.frames):
+        if frame.phase != "synchronize" or not frame.slots_moved:
+            continue
+        before = trace.frames[number - 1]
+        for row in np.flatnonzero(frame.active & ~frame.finished):
+            edges = [(f.target.expected[row] >= 0).argmax() for f in (before, frame)]
+            move = int(edges[1]) - int(edges[0])
+            assert (f"row {row} {move:+d}" if move else f"row {row} ±0") in sentence(trace, number)
+            told += 1
+    assert told > 3
+
+
+def test_a_rejection_names_both_words() -> None:
+    trace = traced("eqspec")
+    rejection = next(
+        number
+        for number, frame in enumerate(trace.frames)
+        if frame.phase == "verify" and (frame.accepted < frame.drafted).any()
+    )
+    frame = trace.frames[rejection]
+    row = int(np.argmin(frame.accepted - frame.drafted))
+    this_round = frame.token_round[row] == frame.round
+    wanted = frame.token[row][this_round & (frame.role[row] == ROLES.index("correction"))][0]
+    offered = frame.token[row][frame.role[row] == ROLES.index("rejected")][0]
+    text = sentence(trace, rejection)
+    assert f"wants <q>{wanted}</q>, not <q>{offered}</q>" in text
+
+
+def test_the_cause_grows_in_the_order_in_which_invariants_break() -> None:
+    trace = traced("pad")
+    last = len(trace.frames) - 1
+    text = cause(trace, last)
+    assert [text.find(name) for name in ("I2", "I1", "I3", "I4")] == sorted(
+        text.find(name) for name in ("I2", "I1", "I3", "I4")
+    )
+    assert "a rejected draft" in text
+    first = trace.first_violation
+    assert first is not None
+    assert cause(trace, first[0] - 1) == ""
+    assert cause(trace, first[0]).count("<li>") == 1
+    assert cause(traced("eqspec"), len(traced("eqspec").frames) - 1) == ""
+
+
+def test_user_text_is_escaped_in_sentences() -> None:
+    trace = traced("eqspec")
+    hostile = dict.fromkeys(trace.vocabulary, "</script><img src=x onerror=alert(1)>\"'&")
+    trace = replace(trace, vocabulary=hostile)
+    for number in range(len(trace.frames)):
+        assert "<img" not in sentence(trace, number)
+        assert "<script" not in sentence(trace, number)
+    assert quoted(trace, 5).startswith("<q>&lt;/script&gt;")
+
+
+@pytest.mark.parametrize(("rows", "new_tokens"), [(1, 1), (3, 24), (16, 48)])
+def test_figures_keep_height_ranges_and_colours_over_a_whole_trace(
+    rows: int, new_tokens: int
+) -> None:
+    trace = traced("pad", rows, new_tokens)
+    for view in VIEWS.values():
+        empty = view(trace)
+        assert empty.layout.height > 0
+        for number in (0, len(trace.frames) // 2, len(trace.frames) - 1):
+            figure = view(trace, number)
+            for name in ("height", "xaxis", "yaxis"):
+                assert figure.layout[name] == empty.layout[name]
+            for name in ("zmin", "zmax", "colorscale"):
+                assert figure.data[0][name] == empty.data[0][name]
+
+
+def test_figures_hold_the_numbers_of_the_frame() -> None:
+    trace = traced("pad")
+    number = trace.first_violation[0] + 2  # the verify phase after the first fault
+    frame = trace.frames[number]
+    assert frame.phase == "verify"
+    assert (np.array(cache_heatmap(trace, number).data[0].z) == frame.target.state).all()
+    position = np.array(positions_heatmap(trace, number).data[0].z, dtype=float)
+    shown = ~np.isnan(position)
+    assert (position[shown] == frame.target.position[shown]).all()
+    assert (shown == ~np.isin(frame.target.state, (0, 1))).all()
+    faults = np.array(positions_heatmap(trace, number).data[0].text)
+    assert (
+        (faults == "✗") == (frame.target.visible & (frame.target.position != frame.target.expected))
+    ).all()
+    leak = int((frame.target.state == SLOT_STATES.index("stale")).any(1).argmax())
+    mask = np.array(mask_heatmap(trace, number, leak).data[0].z)
+    assert (mask == 3).any() and not (
+        np.array(mask_heatmap(traced("eqspec"), 2).data[0].z) > 1
+    ).any()
+    with pytest.raises(ValueError, match="no draft cache"):
+        cache_heatmap(traced("autoregressive"), 0, "draft")
+
+
+def test_the_payload_holds_every_lane_and_is_small() -> None:
+    traces = [traced("pad"), traced("eqspec")]
+    payload = pack(traces)
+    content = unpacked(payload)
+    assert [lane["strategy"] for lane in content["lanes"]] == ["pad", "eqspec"]
+    assert content["live"] == "recorded" and unpacked(pack(traces, live=True))["live"] == "live"
+    assert content["phases"] == list(PHASES)
+    for lane, trace in zip(content["lanes"], traces, strict=True):
+        assert len(lane["sentences"]) == len(lane["causes"]) == len(trace.frames)
+        assert lane["frames"] == json.loads(trace.to_json())["frames"]
+    assert len(payload) < 300_000
+    assert "NaN" not in gzip.decompress(base64.b64decode(payload)).decode()
+
+
+def test_the_player_is_whole() -> None:
+    assert 'id="player"' in player_markup() and "@legend" not in player_markup()
+    assert ".dark #player" in player_css()
+    assert "watch(" in player_script()
