@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from browser.served import READY, chromium, served_page
 from playwright.sync_api import Browser, Page
+
+from browser.served import READY, chromium, served_page
 
 
 @pytest.fixture(scope="session")

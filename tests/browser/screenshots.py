@@ -13,18 +13,21 @@ ROUND, PHASE = "2", "verify"
 
 def main() -> None:
     """Write `docs/light.png`, `docs/dark.png` and `docs/narrow.png`."""
-    with tempfile.TemporaryDirectory() as folder, served_page(Path(folder)) as address:
-        with chromium() as browser:
-            for name, (width, height) in VIEWS.items():
-                page = browser.new_page(viewport={"width": width, "height": height})
-                page.goto(f"{address}/?__theme={'dark' if name == 'dark' else 'light'}")
-                page.wait_for_selector(READY, timeout=60_000)
-                wanted = f'#player[data-round="{ROUND}"][data-phase="{PHASE}"]'
-                while not page.locator(wanted).count():
-                    page.keyboard.press("ArrowRight")
-                    page.wait_for_timeout(100)
-                page.screenshot(path=ROOT / "docs" / f"{name}.png")
-                page.close()
+    wanted = f'#player[data-round="{ROUND}"][data-phase="{PHASE}"]'
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served_page(Path(folder)) as address,
+        chromium() as browser,
+    ):
+        for name, (width, height) in VIEWS.items():
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.goto(f"{address}/?__theme={'dark' if name == 'dark' else 'light'}")
+            page.wait_for_selector(READY, timeout=60_000)
+            while not page.locator(wanted).count():
+                page.keyboard.press("ArrowRight")
+                page.wait_for_timeout(100)
+            page.screenshot(path=ROOT / "docs" / f"{name}.png")
+            page.close()
 
 
 if __name__ == "__main__":
