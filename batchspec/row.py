@@ -48,5 +48,9 @@ class Row:
 
     def commit(self, tokens: list[int], eos_token_ids: tuple[int, ...]) -> None:
         """Append `tokens`, already cut, and finish the row on EOS or an empty budget."""
+        self.finished = self.finishes(tokens, eos_token_ids)
         self.generated += tokens
-        self.finished = self.remaining == 0 or self.generated[-1] in eos_token_ids
+
+    def finishes(self, tokens: list[int], eos_token_ids: tuple[int, ...]) -> bool:
+        """Whether the row is done once it takes `tokens`, already cut."""
+        return len(tokens) == self.remaining or tokens[-1] in eos_token_ids

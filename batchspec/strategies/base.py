@@ -65,6 +65,11 @@ class Strategy(ABC):
         """The caches of the run: the target's and, where one drafts, the draft's."""
         return [self.target] + ([self.drafter.cached] if self.drafter else [])
 
+    @property
+    def lacking(self) -> list[tuple[CachedModel, int]]:
+        """Each cache with how many of the last committed tokens it lacks, all rows alike."""
+        return list(zip(self.caches, (1, self.lag), strict=False))
+
     def steps(self) -> Iterator[Step]:
         """Run the phases one by one, yielding each when it is done."""
         while self.waiting or self.rows:
@@ -104,6 +109,13 @@ class Strategy(ABC):
     def positions(self, cached: CachedModel, queries: int) -> Tensor:
         """Position IDs of the last `queries` tokens fed, `[rows, queries]`."""
         return positions_by_token(cached, queries)
+
+    def positions_by_slot(self, cached: CachedModel, queries: int) -> Tensor:
+        """Count slots from each row's first token on, whatever the slots hold (wrong)."""
+        slot = torch.arange(cached.slots - queries, cached.slots, device=cached.device)
+        pads = torch.tensor(cached.pads, device=cached.device)[:, None]
+        # Past the context a learned position table has no entry left.
+        return (slot - pads).clamp(0, self.context_length - 1)
 
     def prefill(self) -> None:
         """Take the next batch and cache each prompt but its last token, left-padded."""
@@ -155,7 +167,11 @@ class Strategy(ABC):
             for row, chosen, count in zip(self.rows, choices, accepted, strict=True)
         ]
         kept = [min(count, len(tokens)) for count, tokens in zip(accepted, committed, strict=True)]
-        self.verdict = Verdict(drafts, choices, kept, committed)
+        self.verdict = self.settle(Verdict(drafts, choices, kept, committed))
+
+    def settle(self, verdict: Verdict) -> Verdict:
+        """What the rows take of what they won: everything, unless a strategy gives some back."""
+        return verdict
 
     def commit_and_synchronize(self) -> None:
         """Append what each row won, then bring the batch back in step."""

@@ -18,11 +18,8 @@ class EqSpec(Strategy):
 
     def synchronize(self, alive: list[int]) -> None:
         """Keep each row's committed K/V and shift it until the right edges meet."""
-        rows = [self.rows[place] for place in alive]
-        # The last committed token is fed with the next drafts: it has no K/V yet.
-        self.realign(self.target, alive, [row.length - 1 for row in rows])
-        if self.drafter:
-            self.realign(self.drafter.cached, alive, [row.length - self.lag for row in rows])
+        for cached, lag in self.lacking:
+            self.realign(cached, alive, [self.rows[place].length - lag for place in alive])
 
     def realign(self, cached: CachedModel, alive: list[int], kept: list[int]) -> None:
         """Left-pad the first `kept` tokens of each row to the longest of them."""

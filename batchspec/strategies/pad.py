@@ -31,10 +31,7 @@ class Pad(Strategy):
 
     def positions(self, cached: CachedModel, queries: int) -> Tensor:
         """Count slots from the row's first token on, middle pads included."""
-        slot = torch.arange(cached.slots - queries, cached.slots, device=cached.device)
-        pads = torch.tensor(cached.pads, device=cached.device)[:, None]
-        # Past the context a learned position table has no entry left.
-        return (slot - pads).clamp(0, self.context_length - 1)
+        return self.positions_by_slot(cached, queries)
 
     def pending(self, count: int) -> Pending:
         """The last `count` columns of the padded ids: before a correction stands a pad."""
@@ -51,11 +48,10 @@ class Pad(Strategy):
         won = [len(self.verdict.committed[place]) for place in alive]
         longest = max(won)
         self.short = [count < longest for count in won]
-        columns = self.target.slots - (self.draft.width + 1) + longest
-        first_rejected = [self.rows[place].length - 1 for place in alive]
-        for cached, width in zip(self.caches, (columns, columns + 1 - self.lag), strict=True):
+        columns = self.target.slots - self.draft.width + longest  # one more than the target keeps
+        for cached, lag in self.lacking:
+            cached.reject([row.length - 1 for row in self.rows])
             cached.select(alive)
-            cached.crop(width)
-            cached.reject(first_rejected)
-            slot = torch.arange(width, device=cached.device)
+            cached.crop(columns - lag)
+            slot = torch.arange(cached.slots, device=cached.device)
             cached.visible = slot >= torch.tensor(cached.pads, device=cached.device)[:, None]
