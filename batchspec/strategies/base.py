@@ -70,12 +70,22 @@ class Strategy(ABC):
         """Each cache with how many of the last committed tokens it lacks, all rows alike."""
         return list(zip(self.caches, (1, self.lag), strict=False))
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether any row still has tokens to take."""
+        return bool(self.waiting or self.rows)
+
+    def preparations(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """The phases before drafting, asked for one by one: a prefill, when the batch is empty."""
+        if not self.rows:
+            yield "prefill", self.prefill
+
     def steps(self) -> Iterator[Step]:
         """Run the phases one by one, yielding each when it is done."""
-        while self.waiting or self.rows:
+        while self.unfinished:
             self.round += 1
-            if not self.rows:
-                yield self._step("prefill", self.prefill)
+            for phase, work in self.preparations():
+                yield self._step(phase, work)
             if self.speculative:
                 yield self._step("draft", self.propose)
             yield self._step("verify", self.verify)
@@ -94,7 +104,7 @@ class Strategy(ABC):
         return Step(
             phase=phase,
             round=self.round,
-            rows=tuple(before or self.rows),
+            rows=tuple(before if phase == "synchronize" else self.rows),
             cached_rows=tuple(self.rows),
             seconds=seconds,
             feeds=feeds,
@@ -118,9 +128,12 @@ class Strategy(ABC):
         return (slot - pads).clamp(0, self.context_length - 1)
 
     def prefill(self) -> None:
-        """Take the next batch and cache each prompt but its last token, left-padded."""
-        self.rows = self.waiting[: self.config.batch_size]
-        self.waiting = self.waiting[self.config.batch_size :]
+        """Take the next batch from the waiting rows."""
+        self.start(self.config.batch_size)
+
+    def start(self, count: int) -> None:
+        """Make `count` waiting rows the batch; cache each prompt but its last token."""
+        self.rows, self.waiting = self.waiting[:count], self.waiting[count:]
         self.draft, self.verdict, self.lag = None, None, 1
         width = max(row.length for row in self.rows) - 1
         pads = [width + 1 - row.length for row in self.rows]
@@ -138,11 +151,16 @@ class Strategy(ABC):
                 )
 
     def pending(self, count: int) -> Pending:
-        """The last `count` committed tokens of every row, which a cache lacks."""
-        ids = torch.tensor([row.tokens[-count:] for row in self.rows], device=self.target.device)
+        """The last `count` committed tokens of every row, after filler where it has fewer."""
+        missing = [max(0, count - row.length) for row in self.rows]
+        tokens = [
+            [self.filler] * gap + row.tokens[-count:]
+            for gap, row in zip(missing, self.rows, strict=True)
+        ]
+        ids = torch.tensor(tokens, device=self.target.device)
         last = torch.tensor([row.length for row in self.rows], device=ids.device)[:, None]
         index = last + torch.arange(-count, 0, device=ids.device)
-        return Pending(ids, index, torch.ones_like(ids, dtype=torch.bool))
+        return Pending(ids, index, index >= 0)
 
     def propose(self) -> None:
         """Draft up to K tokens a row, never more than the row could still take."""
@@ -151,6 +169,10 @@ class Strategy(ABC):
         lengths = [min(self.config.draft_tokens, row.remaining - 1) for row in self.rows]
         self.verdict = None
         self.draft = self.drafter.propose(self.pending(self.lag), lengths)
+        # A row shorter than the lag was fed filler before its first token.
+        pads = self.drafter.cached.pads
+        for place, row in enumerate(self.rows):
+            pads[place] += max(0, self.lag - row.length)
 
     def verify(self) -> None:
         """Let the target judge every draft of every row in one forward."""
@@ -189,6 +211,25 @@ class Strategy(ABC):
             for cached in self.caches:
                 cached.reset([])
         self.rows = [self.rows[place] for place in alive]
+
+    def realign(self, cached: CachedModel, alive: list[int], kept: list[int]) -> None:
+        """Left-pad the first `kept` tokens of each row to the longest of them."""
+        width = max(kept)
+        old_pads = [cached.pads[place] for place in alive]
+        new_pads = [width - count for count in kept]
+        if new_pads == old_pads:  # every offset is zero: nothing moves
+            cached.select(alive)
+            cached.crop(width)
+            return
+        pads = torch.tensor(new_pads, device=cached.device)[:, None]
+        offset = pads - torch.tensor(old_pads, device=cached.device)[:, None]
+        slot = torch.arange(width, device=cached.device)
+        cached.gather(alive, torch.where(slot < pads, -1, slot - offset))  # [rows, slots]
+        cached.pads = new_pads
+        self.realigned = True
+        self.slots_moved += sum(
+            count for count, old, new in zip(kept, old_pads, new_pads, strict=True) if old != new
+        )
 
     @abstractmethod
     def synchronize(self, alive: list[int]) -> None:

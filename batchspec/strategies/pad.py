@@ -39,7 +39,7 @@ class Pad(Strategy):
         if count > 1:
             padded = torch.tensor(self.short, device=tokens.ids.device)
             tokens.ids[padded, 0] = self.filler
-            tokens.index[padded, 0] = PAD
+            tokens.index[padded, 0] = PAD  # and still visible
         return tokens
 
     def synchronize(self, alive: list[int]) -> None:
