@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 
 import gradio as gr
 import plotly
+import torch
+from transformers.utils import logging as transformers_logging
 
 from batchspec import DecodeConfig, DecodeError, ModelPair, Recorder, Trace, load_pair
+from batchspec.strategies import STRATEGIES
 from visuals.payload import pack
 from visuals.player import player_css, player_markup, player_palette, player_script
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
-LANES = ("pad", "eqspec")
-EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 48, "batch_size": 4}
+LANES = ["pad", "eqspec"]
+MOST_LANES = 3
+EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 64, "batch_size": 4}
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -30,7 +36,9 @@ CSS = """
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run{max-width:140px;padding:4px 16px;align-self:center}
-#message{color:var(--error-text-color);align-self:center;flex:1 1 240px;padding:0!important}
+#lanes{flex-grow:1}#lanes .token{padding:0 4px 0 8px;border-radius:5px;background:var(--border-color-primary)}
+#lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
+#message{color:var(--error-text-color);padding:0!important}
 #message p{font-weight:600;color:inherit}
 footer{display:none!important}
 """
@@ -43,7 +51,12 @@ def pair_named(name: str) -> ModelPair:
 
 
 def record_lanes(
-    pair: ModelPair, prompts: list[str], draft_tokens: int, max_new_tokens: int, batch_size: int
+    pair: ModelPair,
+    prompts: list[str],
+    lanes: Sequence[str],
+    draft_tokens: int,
+    max_new_tokens: int,
+    batch_size: int,
 ) -> Iterator[tuple[float, str] | list[Trace]]:
     """Record every lane; yields (share done, words) as it goes, then the traces.
 
@@ -61,9 +74,9 @@ def record_lanes(
                 batch_size=batch_size,
             ),
         )
-        for lane in LANES
+        for lane in lanes
     ]
-    wanted = len(prompts) * max_new_tokens * len(LANES)
+    wanted = len(prompts) * max_new_tokens * len(lanes)
     written = 0
     for recorder in recorders:
         for frame in recorder.run():
@@ -73,11 +86,10 @@ def record_lanes(
     yield [recorder.trace() for recorder in recorders]
 
 
-@lru_cache(maxsize=1)
 def example_payload() -> str:
-    """The built-in ragged example, recorded once when the first page asks for it."""
+    """The built-in ragged example, recorded on this machine."""
     pair = pair_named(PAIRS[0])
-    *_, traces = record_lanes(pair, list(pair.examples), **EXAMPLE)
+    *_, traces = record_lanes(pair, list(pair.examples), LANES, **EXAMPLE)
     assert isinstance(traces, list)
     return pack(traces)
 
@@ -85,6 +97,7 @@ def example_payload() -> str:
 def run(
     name: str,
     prompts: str,
+    lanes: list[str],
     draft_tokens: float,
     max_new_tokens: float,
     batch_size: float,
@@ -99,10 +112,12 @@ def run(
     try:
         if not lines:
             raise DecodeError("There is no prompt: write at least one, one a line.")
+        if not lanes:
+            raise DecodeError("There is no lane: choose at least one strategy.")
         numbers = [_whole(value) for value in (draft_tokens, max_new_tokens, batch_size)]
         if numbers[1] == 0:
             raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
-        for state in record_lanes(pair_named(name), lines, *numbers):
+        for state in record_lanes(pair_named(name), lines, lanes, *numbers):
             if isinstance(state, list):
                 return pack(state, live=True), ""
             progress(*state)
@@ -122,7 +137,10 @@ def _whole(value: float | None) -> int:
 def build() -> gr.Blocks:
     """The page."""
     gr.set_static_paths([PLOTLY])
+    # The pair first: two threads that load models at once disturb each other.
     examples = "\n".join(pair_named(PAIRS[0]).examples)
+    # Recorded while the page is built and the server starts, so that it is there when asked for.
+    example = ThreadPoolExecutor(max_workers=1).submit(example_payload)
     with gr.Blocks(title=TITLE, fill_width=True) as page:
         gr.HTML(
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
@@ -160,8 +178,17 @@ def build() -> gr.Blocks:
                         elem_id="batch-size",
                     )
                 with gr.Row():
+                    lanes = gr.Dropdown(
+                        [(strategy.title, name) for name, strategy in STRATEGIES.items()],
+                        value=LANES,
+                        multiselect=True,
+                        max_choices=MOST_LANES,
+                        label="Lanes, up to three",
+                        elem_id="lanes",
+                        scale=2,
+                    )
                     button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
-                    message = gr.Markdown("", elem_id="message")
+                message = gr.Markdown("", elem_id="message")
         player = gr.HTML(
             "",
             html_template=player_markup(),
@@ -171,10 +198,10 @@ def build() -> gr.Blocks:
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )
-        page.load(example_payload, outputs=player, api_name=False)
+        page.load(example.result, outputs=player, api_name=False)
         button.click(
             run,
-            inputs=[pair, prompts, draft_tokens, max_new_tokens, batch_size],
+            inputs=[pair, prompts, lanes, draft_tokens, max_new_tokens, batch_size],
             outputs=[player, message],
             concurrency_limit=1,
             concurrency_id="models",
@@ -184,6 +211,9 @@ def build() -> gr.Blocks:
 
 def main() -> None:
     """Serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT choose where."""
+    # The server and the browser need a core too; small models are no faster on all of them.
+    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
+    transformers_logging.disable_progress_bar()
     theme = gr.themes.Base(
         font=[gr.themes.Font("Inter"), gr.themes.Font("system-ui"), gr.themes.Font("sans-serif")],
         font_mono=[gr.themes.Font("ui-monospace"), gr.themes.Font("monospace")],
