@@ -36,7 +36,8 @@ CSS = """
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run{max-width:140px;padding:4px 16px;align-self:center}
-#lanes{flex-grow:1}#lanes .token{padding:0 4px 0 8px;border-radius:5px;background:var(--border-color-primary)}
+#lanes{flex-grow:1}
+#lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
 #message{color:var(--error-text-color);padding:0!important}
 #message p{font-weight:600;color:inherit}

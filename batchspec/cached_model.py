@@ -140,16 +140,17 @@ class CachedModel:
         self.positions = self.positions[kept, source].masked_fill(filler, 0)
         self.index = self.index[kept, source].masked_fill(filler, PAD)
         self.visible = self.visible[kept, source] & ~filler
-        flat: Tensor | None = None
+        flat: dict[int, Tensor] = {}
         for layer in attention_layers(self.cache):
             assert layer.keys is not None and layer.values is not None
             heads, slots = layer.keys.shape[1:3]
-            if flat is None:
+            if heads not in flat:
                 head = torch.arange(heads, device=self.device)[:, None]
                 # [rows, heads, new slots] into keys seen as [rows * heads * slots, head_dim]
-                flat = ((kept[:, :, None] * heads + head) * slots + source[:, None]).flatten()
-            layer.keys = _rows_of(layer.keys, flat, len(rows))
-            layer.values = _rows_of(layer.values, flat, len(rows))
+                place = (kept[:, :, None] * heads + head) * slots + source[:, None]
+                flat[heads] = place.flatten()
+            layer.keys = _rows_of(layer.keys, flat[heads], len(rows))
+            layer.values = _rows_of(layer.values, flat[heads], len(rows))
 
     def select(self, rows: list[int]) -> None:
         """Keep only these batch rows; every slot stays where it is."""

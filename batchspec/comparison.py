@@ -12,7 +12,7 @@ from batchspec.decoding import Prompts, generate, start_rows
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation
 from batchspec.invariants import INVARIANTS
-from batchspec.pair import ModelPair
+from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.recorder import record
 from batchspec.trace import Trace, Violation, first_difference
 
@@ -133,9 +133,10 @@ def _diagnose(pair: ModelPair, trace: Trace, number: int, agreed: list[int]) -> 
             if violation.row == number and violation.invariant != "I4":
                 where = f"round {frame.round}, {frame.phase}"
                 return f"state error: {describe(violation)} ({where})"
-    with torch.inference_mode():
+    with torch.inference_mode(), evaluation_mode(pair.target):
         ids = torch.tensor([agreed], device=pair.target.device)
-        logits = pair.target(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, -1]
+        mask = torch.ones_like(ids)
+        logits = pair.target(input_ids=ids, attention_mask=mask).logits[0, -1]
     first, second = logits.float().topk(2).values.tolist()
     bound = TIE_BOUNDS[trace.dtype]
     if first - second <= bound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 
 from batchspec.errors import DecodeError
 
@@ -62,6 +63,12 @@ class DecodeConfig:
                 raise DecodeError(
                     f"{words} must be a whole number of at least {least}, not {value}."
                 )
+        for name in ("temperature", "threshold"):
+            if not isinstance(getattr(self, name), int | float):
+                raise DecodeError(f"{name} must be a number, not {getattr(self, name)!r}.")
+        for name in ("top_k", "seed"):
+            if not isinstance(getattr(self, name), int | None):
+                raise DecodeError(f"{name} must be a whole number, not {getattr(self, name)!r}.")
         if not self.temperature >= 0:
             raise DecodeError(f"temperature must be 0 or more, not {self.temperature}.")
         if self.temperature > 0:
@@ -79,5 +86,8 @@ class DecodeConfig:
             )
         if self.eos_token_ids is not None:
             ids = self.eos_token_ids
-            ids = (ids,) if isinstance(ids, int) else tuple(int(token) for token in ids)
-            object.__setattr__(self, "eos_token_ids", ids)
+            ids = (ids,) if isinstance(ids, int) or not isinstance(ids, Iterable) else tuple(ids)
+            for token in ids:
+                if not isinstance(token, Integral):
+                    raise DecodeError(f"EOS ids must be whole numbers, not {token!r}.")
+            object.__setattr__(self, "eos_token_ids", tuple(map(int, ids)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
-from batchspec.pair import ModelPair
+from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
 from batchspec.strategies import STRATEGIES
@@ -58,8 +58,13 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
         raise DecodeError(
             f"Unknown strategy {config.strategy!r}: choose one of {', '.join(STRATEGIES)}."
         )
-    if isinstance(prompts, str):
-        raise DecodeError("Prompts must be a list; put the text into one.")
+    if STRATEGIES[config.strategy].leaves_holes and not pair.skips_holes:
+        raise DecodeError(
+            f"{config.strategy} leaves hidden slots inside a row, and this pair measures distance "
+            "in slots, hidden ones included: choose another strategy."
+        )
+    if isinstance(prompts, str) or not isinstance(prompts, Iterable):
+        raise DecodeError(f"Prompts must be a list of texts or of token ids, not {prompts!r:.60}.")
     rows = []
     for number, prompt in enumerate(prompts):
         ids = _prompt_ids(pair, number, prompt)
@@ -81,7 +86,12 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
             raise DecodeError(f"Row {number} is empty: write at least one word.")
         ids = list(pair.tokenizer(prompt)["input_ids"])
     else:
-        ids = [int(token) for token in prompt]
+        try:
+            ids = [index(token) for token in prompt]
+        except TypeError:
+            raise DecodeError(
+                f"Row {number} must be a text or a list of token ids, not {prompt!r:.60}."
+            ) from None
     if not ids:
         raise DecodeError(f"Row {number} is empty: give at least one token.")
     for token in ids:
@@ -99,23 +109,5 @@ def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[S
     eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
     assert isinstance(eos, tuple)
     strategy = STRATEGIES[config.strategy](pair, config, rows, eos)
-    with _evaluation_mode(pair):
+    with evaluation_mode(pair.target, pair.draft):
         yield from strategy.steps()
-
-
-@contextmanager
-def _evaluation_mode(pair: ModelPair) -> Iterator[None]:
-    """Switch dropout off for the run and leave the models as they were."""
-    training = [
-        module
-        for model in (pair.target, pair.draft)
-        for module in model.modules()
-        if module.training
-    ]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

@@ -203,7 +203,7 @@ class Trace:
             content["frames"] = tuple(_unpack_frame(frame) for frame in content["frames"])
             content["vocabulary"] = {int(k): str(v) for k, v in content["vocabulary"].items()}
             return cls(**content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DecodeError(f"This trace is damaged: {error}.") from None
 
     def save(self, path: str | Path) -> None:
@@ -212,8 +212,12 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file written by `save`."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        """Read a file written by `save`; errors as in `from_json`."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise DecodeError(f"{path} is not a text file, so it holds no trace.") from None
+        return cls.from_json(text)
 
 
 def first_difference(found: list[int], expected: list[int]) -> int | None:

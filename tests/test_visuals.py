@@ -12,10 +12,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tiny import ROWS, noisy, tiny
 
 from batchspec import DecodeConfig, ModelPair, Trace, record
 from batchspec.trace import ROLES, SLOT_STATES
+from tiny import ROWS, noisy, tiny
 from visuals.heatmap import VIEWS, cache_heatmap, mask_heatmap, positions_heatmap
 from visuals.palette import LEGEND, LOOKS, legend_markup, palette_css
 from visuals.payload import pack

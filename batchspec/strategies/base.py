@@ -28,6 +28,7 @@ class Strategy(ABC):
         summary: what its synchronize does, in a few words.
         correct: whether its tokens equal the reference's.
         speculative: whether it drafts at all.
+        leaves_holes: whether hidden slots stay inside a row.
         rows: the rows in the caches, in batch order.
         waiting: the rows of later batches.
         lag: committed tokens the draft cache lacks, the same for every row.
@@ -38,6 +39,7 @@ class Strategy(ABC):
     summary: ClassVar[str]
     correct: ClassVar[bool]
     speculative: ClassVar[bool] = True
+    leaves_holes: ClassVar[bool] = False
 
     def __init__(
         self, pair: ModelPair, config: DecodeConfig, rows: list[Row], eos_token_ids: tuple[int, ...]

@@ -19,6 +19,7 @@ class Holes(Strategy):
     title = "Holes"
     summary = "mask rejected slots, count tokens"
     correct = True
+    leaves_holes = True
 
     def synchronize(self, alive: list[int]) -> None:
         """Hide every slot past the tokens a row keeps."""

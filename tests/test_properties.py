@@ -1,0 +1,121 @@
+"""Equality with the reference holds for any prompts, budgets, drafts, batches and EOS ids."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batchspec import DecodeConfig, generate, record
+from tiny import (
+    DRAFTS,
+    FAMILIES,
+    KEEPING,
+    LONGEST,
+    SPECULATIVE,
+    VOCABULARY,
+    accepted_by_round,
+    all_written,
+    assert_telling,
+    shared_pair,
+    written,
+)
+
+thorough = settings(max_examples=50, deadline=None, derandomize=True)
+brief = settings(max_examples=15, deadline=None, derandomize=True)
+
+
+@cache
+def line(number: int) -> tuple[int, ...]:
+    """One of a few long random texts; prompts are cut from them, so that they come again."""
+    random = Random(number)
+    return tuple(random.randrange(VOCABULARY) for _ in range(40))
+
+
+prompt = st.builds(
+    lambda number, length: list(line(number)[:length]), st.integers(0, 2), st.integers(1, 40)
+)
+prompts = st.lists(prompt, min_size=1, max_size=6)
+
+
+@st.composite
+def runs(draw: st.DrawFn, family: str) -> tuple[list[list[int]], DecodeConfig, tuple[int, ...]]:
+    """Prompts, a config for them and the EOS ids in it, drawn from what the rows emit."""
+    rows = draw(prompts)
+    emitted = sorted({token for row in rows for token in written(family, row)})
+    eos = tuple(draw(st.lists(st.sampled_from(emitted), max_size=3, unique=True)))
+    config = DecodeConfig(
+        strategy=draw(st.sampled_from(SPECULATIVE)),
+        draft_tokens=draw(st.integers(1, 6)),
+        max_new_tokens=draw(st.integers(0, LONGEST)),
+        batch_size=draw(st.integers(1, 6)),
+        eos_token_ids=eos,
+    )
+    return rows, config, eos
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_most_drawn_prompts_can_tell_a_wrong_decoder(family: str) -> None:
+    texts = [written(family, line(number)[:length]) for number in range(3) for length in (1, 9, 40)]
+    assert_telling([tokens for tokens in texts if len(set(tokens)) > 2])
+    assert sum(len(set(tokens)) > 2 for tokens in texts) >= 6
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@thorough
+@given(data=st.data(), draft=st.sampled_from(DRAFTS))
+def test_any_run_equals_the_reference_and_accepts_as_rows_alone_do(
+    family: str, data: st.DataObject, draft: str
+) -> None:
+    rows, config, eos = data.draw(runs(family))
+    budget, width = config.max_new_tokens, config.draft_tokens
+    expected = all_written(family, rows, budget, eos)
+    generation = generate(shared_pair(family, draft), rows, config)
+    assert generation.tokens == expected
+    accepted = drafted = rounds = 0
+    for row, tokens in zip(rows, expected, strict=True):
+        played = accepted_by_round(family, draft, row, tokens, budget, width)
+        drafted += sum(proposed for proposed, _ in played)
+        accepted += sum(kept for _, kept in played)
+        rounds += len(played)
+    stats = generation.stats
+    if config.strategy in KEEPING:
+        assert (stats.drafted, stats.accepted, stats.row_rounds) == (drafted, accepted, rounds)
+    assert stats.committed == sum(map(len, expected))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@brief
+@given(data=st.data(), draft=st.sampled_from(DRAFTS))
+def test_any_correct_run_breaks_no_invariant(family: str, data: st.DataObject, draft: str) -> None:
+    rows, config, eos = data.draw(runs(family))
+    trace = record(shared_pair(family, draft), rows, config)
+    assert trace.first_violation is None
+    assert trace.generated == all_written(family, rows, config.max_new_tokens, eos)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@brief
+@given(data=st.data(), draft=st.sampled_from(DRAFTS))
+def test_pad_is_wrong_but_never_crashes_nor_overruns(
+    family: str, data: st.DataObject, draft: str
+) -> None:
+    rows, config, eos = data.draw(runs(family))
+    pad = DecodeConfig(
+        strategy="pad",
+        draft_tokens=config.draft_tokens,
+        max_new_tokens=config.max_new_tokens,
+        batch_size=config.batch_size,
+        eos_token_ids=eos,
+    )
+    trace = record(shared_pair(family, draft), rows, pad)
+    assert trace.generated == generate(shared_pair(family, draft), rows, pad).tokens
+    for tokens in trace.generated:
+        full = len(tokens) == pad.max_new_tokens
+        assert full or tokens[-1] in eos
+        assert not set(tokens[:-1]) & set(eos)
+    wrong = [place for place in trace.first_divergence if place is not None]
+    assert not wrong or trace.first_violation is not None
