@@ -24,11 +24,16 @@ from visuals.sentence import PHASES, cause, quoted, sentence
 
 
 @cache
-def traced(strategy: str, rows: int = 3, new_tokens: int = 24) -> Trace:
+def trace_pair() -> ModelPair:
     target = tiny()
+    return ModelPair(target, noisy(target))
+
+
+@cache
+def traced(strategy: str, rows: int = 3, new_tokens: int = 24) -> Trace:
     config = DecodeConfig(strategy, max_new_tokens=new_tokens, batch_size=16, eos_token_ids=())
     prompts = [ROWS[number % 3] for number in range(rows)]
-    return record(ModelPair(target, noisy(target)), prompts, config)
+    return record(trace_pair(), prompts, config)
 
 
 def unpacked(payload: str) -> dict:
@@ -75,6 +80,21 @@ def test_each_phase_is_told_with_the_numbers_of_its_frame() -> None:
             assert f"{frame.drafted.clip(0).sum()} drafts" in text
         if frame.phase == "synchronize" and frame.slots_moved:
             assert f"{frame.slots_moved} slots moved" in text
+
+
+def test_a_schedule_says_whether_the_rows_are_equally_long() -> None:
+    trace = record(
+        trace_pair(), [[5, 9], [7, 8], [44, 3], [6] * 9], DecodeConfig("exspec", 4, 16, 2, window=4)
+    )
+    told = set()
+    for number, frame in enumerate(trace.frames):
+        if frame.phase == "schedule":
+            equal = len(set(frame.length[frame.active].tolist())) == 1
+            alone = frame.active.sum() == 1
+            words = "is left" if alone else "without pads" if equal else "are padded"
+            assert words in sentence(trace, number)
+            told.add(words)
+    assert {"without pads", "are padded"} <= told
 
 
 def test_offsets_in_the_sentence_are_the_moves_of_the_left_edges() -> None:

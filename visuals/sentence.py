@@ -43,6 +43,8 @@ def sentence(trace: Trace, number: int) -> str:
     before = trace.frames[number - 1] if number else None
     if frame.phase == "prefill":
         return _prefill(frame)
+    if frame.phase == "schedule":
+        return _schedule(frame)
     if frame.phase == "draft":
         return _draft(trace, frame)
     if frame.phase == "verify":
@@ -135,6 +137,20 @@ def _prefill(frame: Frame) -> str:
 def _span(values: np.ndarray) -> str:
     low, high = int(values.min()), int(values.max())
     return str(low) if low == high else f"{low} to {high}"
+
+
+def _schedule(frame: Frame) -> str:
+    rows = np.flatnonzero(frame.active)
+    lengths = frame.length[rows]
+    names = _rows(rows.tolist())
+    if len(rows) == 1:
+        return f"Only {names} is left to run."
+    if lengths.min() == lengths.max():
+        text = f"{names} are all {lengths[0]} tokens long and run together, <b>without pads</b>"
+    else:
+        text = f"no full group of equal length: {names}, {_span(lengths)} tokens, are padded"
+    moved = f"{frame.slots_moved} slots moved" if frame.slots_moved else "nothing moves"
+    return f"{text[0].upper()}{text[1:]}; <b>{moved}</b>."
 
 
 def _draft(trace: Trace, frame: Frame) -> str:

@@ -14,7 +14,7 @@ function verdictMarkup(lane, frame, last) {
   const wrong = frame.violations.filter((violation) => violation.invariant === "I4");
   if (wrong.length) {
     const first = Math.min(...wrong.map((violation) => violation.slot)) + 1;
-    return `<span class="verdict bad">✗ ${wrong.length} of ${frame.token.length} rows diverged, first at new token ${first}</span>`;
+    return `<span class="verdict bad" title="first at new token ${first}">✗ ${wrong.length} of ${frame.token.length} rows diverged</span>`;
   }
   return `<span class="verdict good">✓ equal to the reference${last ? "" : " so far"}</span>`;
 }
