@@ -30,7 +30,7 @@ FLAGS = [
 
 @contextmanager
 def served_page(folder: Path) -> Iterator[str]:
-    """Serve `python app.py` offline, with an empty model cache; yields its address.
+    """Serve `python app.py` offline, with an empty model cache and no home; yields its address.
 
     Args:
         folder: an empty folder for the log and the cache.
@@ -44,6 +44,7 @@ def served_page(folder: Path) -> Iterator[str]:
         "GRADIO_SERVER_PORT": str(port),
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": str(folder / "empty"),
+        "HOME": str(folder / "nowhere"),
         "OMP_NUM_THREADS": "1",
     }
     with log.open("w") as output:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -192,6 +193,15 @@ def test_nothing_is_cut_off(browser: Browser, address: str, theme: str, width: i
     dark = page.evaluate("document.body.classList.contains('dark')")
     assert dark == (theme == "dark")
     page.close()
+
+
+def test_the_server_stays_under_a_gigabyte(address: str) -> None:
+    port = int(address.rsplit(":", 1)[1])
+    listening = (c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
+    server = next(c.pid for c in listening if c.laddr.port == port)
+    resident = psutil.Process(server).memory_info().rss
+    print(f"\nserver: {resident / 1e6:.0f} MB resident")
+    assert resident < 1e9
 
 
 def test_time_from_key_to_painted_picture(page: Page) -> None:

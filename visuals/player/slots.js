@@ -31,15 +31,14 @@ function chipOf(lane, frame, row, place) {
 }
 
 const isLeak = (cache, row, slot) => cache.visible[row][slot] === "1" && cache.expected[row][slot] < 0;
-const isOff = (lane, cache, row, slot) =>
-  cache.visible[row][slot] === "1" && cache.error[row][slot] > lane.error_bound[cache.model];
+const isOff = (lane, model, cache, row, slot) =>
+  cache.visible[row][slot] === "1" && cache.error[row][slot] > lane.error_bound[model];
 const isMisplaced = (cache, row, slot) => cache.visible[row][slot] === "1" &&
   cache.expected[row][slot] >= 0 && cache.position[row][slot] !== cache.expected[row][slot];
 
 function slotRows(lane, frame, state, cell) {
   const cache = frame[state.model];
   if (!cache) return '<p class="none">This strategy uses no draft model.</p>';
-  cache.model = state.model;
   if (!frame.active.includes("1") || !cache.state[0].length)
     return '<p class="none">The cache is empty: every row is done.</p>';
   const { start, end } = slotWindow(lane, frame, state.model, state);
@@ -57,7 +56,7 @@ function slotRows(lane, frame, state, cell) {
 function cacheView(lane, frame, state) {
   return slotRows(lane, frame, state, (cache, row, slot) => {
     const look = slotLook(lane, frame, cache, row, slot);
-    const off = isOff(lane, cache, row, slot);
+    const off = isOff(lane, state.model, cache, row, slot);
     const wrong = isLeak(cache, row, slot) ? " wrong" : off ? " off-value" : "";
     return `<i class="${look}${wrong}" data-slot="${slot}">${off ? "≠" : state.palette[look].glyph}</i>`;
   });
