@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from batchspec.decoding import decode, generate
     from batchspec.errors import DecodeError
     from batchspec.generation import Generation, Stats
+    from batchspec.ngram import NGramDraft
     from batchspec.pair import ModelPair, load_pair
     from batchspec.recorder import Recorder, record
     from batchspec.trace import Frame, Trace
@@ -20,6 +21,7 @@ __all__ = [
     "Frame",
     "Generation",
     "ModelPair",
+    "NGramDraft",
     "Recorder",
     "Stats",
     "Trace",
@@ -40,6 +42,7 @@ _MODULES = {
     "DecodeError": "errors",
     "Generation": "generation",
     "Stats": "generation",
+    "NGramDraft": "ngram",
     "ModelPair": "pair",
     "load_pair": "pair",
     "Recorder": "recorder",

@@ -109,5 +109,5 @@ def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[S
     eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
     assert isinstance(eos, tuple)
     strategy = STRATEGIES[config.strategy](pair, config, rows, eos)
-    with evaluation_mode(pair.target, pair.draft):
+    with evaluation_mode(*pair.models):
         yield from strategy.steps()

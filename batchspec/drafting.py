@@ -1,13 +1,16 @@
-"""Who proposes: the draft model, K tokens a row and round."""
+"""Who proposes: a draft model or the row's own text, up to K tokens a row and round."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from batchspec.cached_model import PAD, CachedModel
+from batchspec.ngram import NGramDraft
+from batchspec.row import Row
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,29 @@ class Draft:
         return torch.where(column < lengths, start + 1 + column, PAD)
 
 
+class NGramDrafter:
+    """Proposals from each row's own tokens; a row may get none.
+
+    Attributes:
+        cached: None, because no model runs.
+    """
+
+    def __init__(self, draft: NGramDraft) -> None:
+        self.draft = draft
+        self.cached: CachedModel | None = None
+
+    def propose(self, rows: Sequence[Row], pending: Pending, lengths: list[int]) -> Draft:
+        """Look up what followed each row's last tokens; arguments as for a `ModelDrafter`."""
+        found = [
+            self.draft.continuation(row.tokens, length) if length else []
+            for row, length in zip(rows, lengths, strict=True)
+        ]
+        width = max(map(len, found))
+        table = [tokens + [0] * (width - len(tokens)) for tokens in found]
+        ids = torch.tensor(table, dtype=torch.long, device=pending.ids.device)
+        return Draft(ids.view(len(rows), width), [len(tokens) for tokens in found])
+
+
 class ModelDrafter:
     """Greedy proposals of a draft model that keeps its own KV cache.
 
@@ -58,12 +84,13 @@ class ModelDrafter:
     def __init__(self, cached: CachedModel) -> None:
         self.cached = cached
 
-    def propose(self, pending: Pending, lengths: list[int]) -> Draft:
+    def propose(self, rows: Sequence[Row], pending: Pending, lengths: list[int]) -> Draft:
         """Draft `max(lengths)` tokens a row, one forward a token.
 
         Args:
+            rows: the batch.
             pending: what the draft cache lacks.
-            lengths: how many drafts each row may use.
+            lengths: how many drafts each row may use at most.
         """
         width = max(lengths)
         drafts = pending.ids.new_zeros(len(lengths), width)
@@ -76,3 +103,7 @@ class ModelDrafter:
                 logits = self.cached.feed(drafts[:, last], index[:, last], logits=1)
             drafts[:, column] = logits[:, -1].argmax(-1)
         return Draft(drafts, lengths)
+
+
+Drafter = ModelDrafter | NGramDrafter
+"""Whoever proposes tokens."""

@@ -24,6 +24,7 @@ from batchspec.cached_model import (
     positions_by_token,
 )
 from batchspec.errors import DecodeError
+from batchspec.ngram import NGramDraft
 
 PROBE_BOUND = 0.05
 """Relative difference of logits above which a change of layout is no rounding."""
@@ -34,7 +35,7 @@ class ModelPair:
 
     Attributes:
         target: the verifying model.
-        draft: the proposing model, with the target's vocabulary.
+        draft: the proposing model, with the target's vocabulary, or an n-gram draft.
         tokenizer: needed for prompts given as text and for texts in results.
         name: shown to people.
         examples: prompts that show the pair well; may be empty.
@@ -44,7 +45,7 @@ class ModelPair:
     def __init__(
         self,
         target: PreTrainedModel,
-        draft: PreTrainedModel,
+        draft: PreTrainedModel | NGramDraft,
         tokenizer: PreTrainedTokenizerBase | None = None,
         name: str = "",
         examples: tuple[str, ...] = (),
@@ -54,26 +55,36 @@ class ModelPair:
         Raises:
             DecodeError: a model that cannot be decoded this way, or two that do not match.
         """
-        for role, model in (("target", target), ("draft", draft)):
-            _check_model(role, model)
+        _check_model("target", target)
+        if not isinstance(draft, NGramDraft):
+            _check_model("draft", draft)
+            self._check_vocabularies(target, draft)
+        self.target = target
+        self.draft = draft
+        self.tokenizer = tokenizer
+        self.name = name or type(target).__name__
+        self.examples = examples
+        errors = (_gap_error(model, gap_at=2) for model in self.models)
+        self.skips_holes = all(error <= PROBE_BOUND for error in errors)
+
+    @staticmethod
+    def _check_vocabularies(target: PreTrainedModel, draft: PreTrainedModel) -> None:
         sizes = _vocabulary(target), _vocabulary(draft)
         if sizes[0] != sizes[1]:
             raise DecodeError(
                 f"Target and draft must share one vocabulary, but the target has {sizes[0]} "
                 f"entries and the draft {sizes[1]}: choose a draft made for this target."
             )
-        self.target = target
-        self.draft = draft
-        self.tokenizer = tokenizer
-        self.name = name or type(target).__name__
-        self.examples = examples
-        errors = (_gap_error(model, gap_at=2) for model in (target, draft))
-        self.skips_holes = all(error <= PROBE_BOUND for error in errors)
+
+    @property
+    def models(self) -> list[PreTrainedModel]:
+        """The target and, where it is a model, the draft."""
+        return [self.target] if isinstance(self.draft, NGramDraft) else [self.target, self.draft]
 
     @property
     def context_length(self) -> int:
-        """Tokens the shorter context of the two models holds."""
-        return min(_context(self.target), _context(self.draft))
+        """Tokens the shorter context of the models holds."""
+        return min(map(_context, self.models))
 
     @property
     def vocabulary_size(self) -> int:

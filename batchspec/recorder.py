@@ -32,6 +32,7 @@ from batchspec.trace import (
     first_difference,
 )
 
+MODELS = ("target", "draft")
 _ROLE = {name: place for place, name in enumerate(ROLES)}
 
 
@@ -87,11 +88,11 @@ class Recorder:
         self.config = config or DecodeConfig()
         self._steps = decode(pair, prompts, self.config)
         self._rows = [
-            _History(row.prompt, {"target": CleanRow(pair.target), "draft": CleanRow(pair.draft)})
+            _History(row.prompt, dict(zip(MODELS, map(CleanRow, pair.models), strict=False)))
             for row in start_rows(pair, prompts, self.config)
         ]
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
-        self._draft_dtype = str(pair.draft.dtype).removeprefix("torch.")
+        self._draft_dtype = str(pair.models[-1].dtype).removeprefix("torch.")
         self._last: dict[str, CacheFrame] = {}
         self.frames: list[Frame] = []
         self.stats = Stats(batch_size=self.config.batch_size)

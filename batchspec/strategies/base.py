@@ -13,7 +13,8 @@ from torch import Tensor
 from batchspec.acceptance import Verdict, accept_exact
 from batchspec.cached_model import PAD, CachedModel, positions_by_token
 from batchspec.config import DecodeConfig
-from batchspec.drafting import Draft, ModelDrafter, Pending
+from batchspec.drafting import Draft, Drafter, ModelDrafter, NGramDrafter, Pending
+from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
 from batchspec.row import Row
 from batchspec.step import Step
@@ -54,9 +55,13 @@ class Strategy(ABC):
         self.context_length = pair.context_length
         self.filler = pair.filler_token_id
         self.target = CachedModel("target", pair.target, self.positions)
-        self.drafter: ModelDrafter | None = None
+        self.drafter: Drafter | None = None
         if self.speculative:
-            self.drafter = ModelDrafter(CachedModel("draft", pair.draft, self.positions))
+            self.drafter = (
+                NGramDrafter(pair.draft)
+                if isinstance(pair.draft, NGramDraft)
+                else ModelDrafter(CachedModel("draft", pair.draft, self.positions))
+            )
         self.draft: Draft | None = None
         self.verdict: Verdict | None = None
         self.slots_moved = 0
@@ -65,7 +70,8 @@ class Strategy(ABC):
     @property
     def caches(self) -> list[CachedModel]:
         """The caches of the run: the target's and, where one drafts, the draft's."""
-        return [self.target] + ([self.drafter.cached] if self.drafter else [])
+        draft = self.drafter.cached if self.drafter else None
+        return [self.target] if draft is None else [self.target, draft]
 
     @property
     def lacking(self) -> list[tuple[CachedModel, int]]:
@@ -170,11 +176,12 @@ class Strategy(ABC):
         # One of the tokens a row may still take is the target's own.
         lengths = [min(self.config.draft_tokens, row.remaining - 1) for row in self.rows]
         self.verdict = None
-        self.draft = self.drafter.propose(self.pending(self.lag), lengths)
-        # A row shorter than the lag was fed filler before its first token.
-        pads = self.drafter.cached.pads
-        for place, row in enumerate(self.rows):
-            pads[place] += max(0, self.lag - row.length)
+        self.draft = self.drafter.propose(self.rows, self.pending(self.lag), lengths)
+        if self.drafter.cached:
+            # A row shorter than the lag was fed filler before its first token.
+            pads = self.drafter.cached.pads
+            for place, row in enumerate(self.rows):
+                pads[place] += max(0, self.lag - row.length)
 
     def verify(self) -> None:
         """Let the target judge every draft of every row in one forward."""
