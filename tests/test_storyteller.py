@@ -15,10 +15,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from batchspec import DecodeConfig, decode, generate, load_pair
 from batchspec.storyteller import DRAFT_FOLDER, EXAMPLES, FOLDER, MORE_EXAMPLES, TARGET_FOLDER
 from batchspec.storyteller.grammar import KINDS, write_pieces
 
-DRAFTED_PER_ROUND = 4
 NEW_TOKENS = 64
 
 
@@ -37,42 +37,17 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return AutoTokenizer.from_pretrained(TARGET_FOLDER)
 
 
-@torch.inference_mode()
-def extend(model: PreTrainedModel, ids: list[int], new_tokens: int) -> list[int]:
-    """Append greedy tokens by full forward passes, until the end token or the limit."""
-    for _ in range(new_tokens):
-        ids = [*ids, int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax())]
-        if ids[-1] == model.config.eos_token_id:
-            break
-    return ids
-
-
-def accepted_per_round(target_ids: list[int], prompt: int, draft: PreTrainedModel) -> list[int]:
-    """Count, round by round, how many drafted tokens are those of the target."""
-    accepted, position = [], prompt
-    while position < len(target_ids):
-        drafted = extend(draft, target_ids[:position], DRAFTED_PER_ROUND)[position:]
-        matches = 0
-        for mine, theirs in zip(drafted, target_ids[position:], strict=False):
-            if mine != theirs:
-                break
-            matches += 1
-        accepted.append(matches)
-        position += matches + 1
-    return accepted
-
-
 @pytest.fixture(scope="module")
-def example_rows(
-    target: PreTrainedModel, draft: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
-) -> list[tuple[list[int], list[int]]]:
-    """New tokens and accepted counts of every built-in example."""
-    rows = []
-    for prompt in EXAMPLES:
-        ids = tokenizer(prompt)["input_ids"]
-        decoded = extend(target, ids, NEW_TOKENS)
-        rows.append((decoded[len(ids) :], accepted_per_round(decoded, len(ids), draft)))
-    return rows
+def example_rounds() -> list[list[tuple[int, int, int]]]:
+    """Per round of the built-in examples: row, drafted and accepted tokens of each row."""
+    pair = load_pair("storyteller")
+    config = DecodeConfig(draft_tokens=4, max_new_tokens=NEW_TOKENS, batch_size=len(EXAMPLES))
+    rounds = []
+    for step in decode(pair, list(pair.examples), config):
+        if step.phase == "verify":
+            counts = zip(step.rows, step.verdict.drafts, step.verdict.accepted, strict=True)
+            rounds.append([(row.number, len(drafts), kept) for row, drafts, kept in counts])
+    return rounds
 
 
 def test_files_are_small():
@@ -133,19 +108,21 @@ def test_examples_differ_in_length(tokenizer):
     assert len({*EXAMPLES, *MORE_EXAMPLES}) == 16
 
 
-def test_drafts_for_the_examples_are_accepted_in_part(example_rows):
-    rounds = [count for _, accepted in example_rows for count in accepted]
-    assert 0.55 <= sum(rounds) / (DRAFTED_PER_ROUND * len(rounds)) <= 0.75
+def test_drafts_for_the_examples_are_accepted_in_part(example_rounds):
+    rows = [row for rows in example_rounds for row in rows]
+    drafted, accepted = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    assert 0.55 <= accepted / drafted <= 0.75
 
 
-def test_example_rounds_are_ragged(example_rows):
-    together = list(zip(*(accepted for _, accepted in example_rows), strict=False))
-    ragged = sum(len(set(counts)) > 1 for counts in together)
-    assert ragged > len(together) / 2
+def test_example_rounds_are_ragged(example_rounds):
+    ragged = sum(len({accepted for _, _, accepted in rows}) > 1 for rows in example_rounds)
+    assert ragged > len(example_rounds) / 2
 
 
-def test_some_examples_end_early_but_not_at_once(example_rows):
-    lengths = [len(new) for new, _ in example_rows]
+def test_the_examples_continue_and_some_end_early():
+    pair = load_pair("storyteller")
+    written = generate(pair, list(pair.examples), DecodeConfig(max_new_tokens=NEW_TOKENS)).tokens
+    lengths = [len(tokens) for tokens in written]
     assert min(lengths) >= 30
     assert min(lengths) < NEW_TOKENS
     assert max(lengths) == NEW_TOKENS
