@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -10,11 +12,12 @@ from pathlib import Path
 
 import gradio as gr
 import plotly
-import torch
-from transformers.utils import logging as transformers_logging
 
-from batchspec import DecodeConfig, DecodeError, ModelPair, Recorder, Trace, load_pair
-from batchspec.strategies import STRATEGIES
+# The engine's names are looked up when first used, so that the page is there before torch is.
+import batchspec
+from batchspec.config import STRATEGY_NAMES
+from batchspec.errors import DecodeError
+from batchspec.storyteller import EXAMPLES
 from visuals.payload import pack
 from visuals.player import player_css, player_markup, player_palette, player_script
 
@@ -22,7 +25,7 @@ TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
 LANES = ["pad", "eqspec"]
 MOST_LANES = 3
-EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 64, "batch_size": 4}
+EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 32, "batch_size": 4}
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -45,30 +48,44 @@ footer{display:none!important}
 """
 
 
+_loading = threading.Lock()
+
+
 @lru_cache(maxsize=2)
-def pair_named(name: str) -> ModelPair:
+def _load(name: str) -> batchspec.ModelPair:
+    import torch
+    from transformers.utils import logging
+
+    # The server and the browser need a core too; small models are no faster on all of them.
+    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
+    logging.disable_progress_bar()
+    return batchspec.load_pair(name)
+
+
+def pair_named(name: str) -> batchspec.ModelPair:
     """The pair of that name, loaded once for all sessions."""
-    return load_pair(name)
+    with _loading:
+        return _load(name)
 
 
 def record_lanes(
-    pair: ModelPair,
+    pair: batchspec.ModelPair,
     prompts: list[str],
     lanes: Sequence[str],
     draft_tokens: int,
     max_new_tokens: int,
     batch_size: int,
-) -> Iterator[tuple[float, str] | list[Trace]]:
+) -> Iterator[tuple[float, str] | list[batchspec.Trace]]:
     """Record every lane; yields (share done, words) as it goes, then the traces.
 
     Raises:
         DecodeError: bad input.
     """
     recorders = [
-        Recorder(
+        batchspec.Recorder(
             pair,
             prompts,
-            DecodeConfig(
+            batchspec.DecodeConfig(
                 strategy=lane,
                 draft_tokens=draft_tokens,
                 max_new_tokens=max_new_tokens,
@@ -84,13 +101,14 @@ def record_lanes(
             share = (written + recorder.stats.committed) / max(1, wanted)
             yield share, f"{recorder.config.strategy}: round {frame.round}, {frame.phase}"
         written += recorder.stats.committed
-    yield [recorder.trace() for recorder in recorders]
+    known = {number: tokens for recorder in recorders for number, tokens in recorder.agreed.items()}
+    yield [recorder.trace(known) for recorder in recorders]
 
 
 def example_payload() -> str:
     """The built-in ragged example, recorded on this machine."""
     pair = pair_named(PAIRS[0])
-    *_, traces = record_lanes(pair, list(pair.examples), LANES, **EXAMPLE)
+    *_, traces = record_lanes(pair, EXAMPLES, LANES, **EXAMPLE)
     assert isinstance(traces, list)
     return pack(traces)
 
@@ -138,11 +156,10 @@ def _whole(value: float | None) -> int:
 def build() -> gr.Blocks:
     """The page."""
     gr.set_static_paths([PLOTLY])
-    # The pair first: two threads that load models at once disturb each other.
-    examples = "\n".join(pair_named(PAIRS[0]).examples)
     # Recorded while the page is built and the server starts, so that it is there when asked for.
     example = ThreadPoolExecutor(max_workers=1).submit(example_payload)
-    with gr.Blocks(title=TITLE, fill_width=True) as page:
+    examples = "\n".join(EXAMPLES)
+    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False) as page:
         gr.HTML(
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
             elem_id="brand",
@@ -180,7 +197,7 @@ def build() -> gr.Blocks:
                     )
                 with gr.Row():
                     lanes = gr.Dropdown(
-                        [(strategy.title, name) for name, strategy in STRATEGIES.items()],
+                        list(STRATEGY_NAMES),
                         value=LANES,
                         multiselect=True,
                         max_choices=MOST_LANES,
@@ -212,9 +229,9 @@ def build() -> gr.Blocks:
 
 def main() -> None:
     """Serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT choose where."""
-    # The server and the browser need a core too; small models are no faster on all of them.
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
-    transformers_logging.disable_progress_bar()
+    # The engine is imported and the example recorded while the server starts; shorter turns keep
+    # one from waiting for the other.
+    sys.setswitchinterval(5e-4)
     theme = gr.themes.Base(
         font=[gr.themes.Font("Inter"), gr.themes.Font("system-ui"), gr.themes.Font("sans-serif")],
         font_mono=[gr.themes.Font("ui-monospace"), gr.themes.Font("monospace")],

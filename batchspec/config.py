@@ -8,6 +8,8 @@ from numbers import Integral
 
 from batchspec.errors import DecodeError
 
+STRATEGY_NAMES = ("autoregressive", "pad", "mask", "holes", "rollback", "eqspec", "exspec")
+"""The strategies that come along, known without importing them."""
 ACCEPTANCE_RULES = ("auto", "exact")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -108,10 +108,28 @@ class Recorder:
             self.seconds += time.perf_counter() - started
             yield frame
 
-    def trace(self) -> Trace:
-        """The trace of the frames so far."""
+    @property
+    def agreed(self) -> dict[int, list[int]]:
+        """New tokens of the rows that are done and wrote all that the target alone would."""
+        return {
+            number: list(row.generated)
+            for number, row in enumerate(self._rows)
+            if row.finished and row.divergence is None
+        }
+
+    def trace(self, known: Mapping[int, list[int]] | None = None) -> Trace:
+        """The trace of the frames so far.
+
+        Args:
+            known: references that another strategy's recorder has `agreed` on for the same prompts;
+                without them the target is run alone on every row that left it.
+        """
         generated = [list(row.generated) for row in self._rows]
-        reference = [self._reference(number) for number in range(len(self._rows))]
+        known = known or {}
+        reference = [
+            known[number] if number in known else self._reference(number)
+            for number in range(len(self._rows))
+        ]
         seen = {token for row in self._rows for token in row.prompt}
         seen |= {token for tokens in reference for token in tokens}
         for frame in self.frames:

@@ -177,11 +177,15 @@ class Trace:
                 return number, frame.violations[0]
         return None
 
-    def to_json(self) -> str:
-        """The trace in its documented JSON form."""
+    def content(self) -> dict[str, Any]:
+        """The trace as the object that its documented JSON form holds."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
         content["frames"] = [_pack(frame) for frame in self.frames]
-        return json.dumps({"version": TRACE_VERSION, **content}, separators=(",", ":"))
+        return {"version": TRACE_VERSION, **content}
+
+    def to_json(self) -> str:
+        """The trace in its documented JSON form."""
+        return json.dumps(self.content(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Trace:

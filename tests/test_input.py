@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedModel, T5Config, T5ForConditionalGeneration
 
 from batchspec import DecodeConfig, DecodeError, ModelPair, decode, generate, load_pair
+from batchspec.config import STRATEGY_NAMES
 from batchspec.strategies import STRATEGIES
 from tiny import (
     CORRECT,
@@ -229,3 +230,7 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
         decode(shared_pair(), ROWS, config(strategy="guess"))
     assert all(name in str(error.value) for name in STRATEGIES)
     assert_sentence(error)
+
+
+def test_the_names_a_config_knows_are_those_of_the_strategies() -> None:
+    assert tuple(STRATEGIES) == STRATEGY_NAMES

@@ -31,13 +31,13 @@ def pack(traces: Sequence[Trace], live: bool = False) -> str:
         "lanes": [_lane(trace) for trace in traces],
     }
     packed = json.dumps(content, separators=(",", ":")).encode()
-    return base64.b64encode(gzip.compress(packed, compresslevel=5, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(packed, compresslevel=3, mtime=0)).decode()
 
 
 def _lane(trace: Trace) -> dict[str, Any]:
     numbers = range(len(trace.frames))
     return {
-        **json.loads(trace.to_json()),
+        **trace.content(),
         "roles": ROLES,
         "slot_states": SLOT_STATES,
         "invariants": INVARIANTS,
