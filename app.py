@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,14 +17,13 @@ import batchspec
 from batchspec.config import STRATEGY_NAMES
 from batchspec.errors import DecodeError
 from batchspec.storyteller import EXAMPLES
+from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_TOKENS, load_example
 from visuals.payload import pack
 from visuals.player import player_css, player_markup, player_palette, player_script
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
-LANES = ["pad", "eqspec"]
 MOST_LANES = 3
-EXAMPLE = {"draft_tokens": 4, "max_new_tokens": 32, "batch_size": 4}
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -106,11 +104,8 @@ def record_lanes(
 
 
 def example_payload() -> str:
-    """The built-in ragged example, recorded on this machine."""
-    pair = pair_named(PAIRS[0])
-    *_, traces = record_lanes(pair, EXAMPLES, LANES, **EXAMPLE)
-    assert isinstance(traces, list)
-    return pack(traces)
+    """The built-in ragged example, as it was recorded."""
+    return pack(load_example())
 
 
 def run(
@@ -156,8 +151,8 @@ def _whole(value: float | None) -> int:
 def build() -> gr.Blocks:
     """The page."""
     gr.set_static_paths([PLOTLY])
-    # Recorded while the page is built and the server starts, so that it is there when asked for.
-    example = ThreadPoolExecutor(max_workers=1).submit(example_payload)
+    # Loaded while the page is built and the server starts, so that it is there for the first run.
+    threading.Thread(target=pair_named, args=(PAIRS[0],), daemon=True).start()
     examples = "\n".join(EXAMPLES)
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False) as page:
         gr.HTML(
@@ -177,20 +172,20 @@ def build() -> gr.Blocks:
                 with gr.Row():
                     pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
                     draft_tokens = gr.Number(
-                        EXAMPLE["draft_tokens"],
+                        DRAFT_TOKENS,
                         label="K",
                         precision=None,
                         min_width=60,
                         elem_id="k",
                     )
                     max_new_tokens = gr.Number(
-                        EXAMPLE["max_new_tokens"],
+                        NEW_TOKENS,
                         label="New tokens",
                         min_width=80,
                         elem_id="new-tokens",
                     )
                     batch_size = gr.Number(
-                        EXAMPLE["batch_size"],
+                        BATCH_SIZE,
                         label="Batch size",
                         min_width=80,
                         elem_id="batch-size",
@@ -198,7 +193,7 @@ def build() -> gr.Blocks:
                 with gr.Row():
                     lanes = gr.Dropdown(
                         list(STRATEGY_NAMES),
-                        value=LANES,
+                        value=list(LANES),
                         multiselect=True,
                         max_choices=MOST_LANES,
                         label="Lanes, up to three",
@@ -216,7 +211,7 @@ def build() -> gr.Blocks:
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )
-        page.load(example.result, outputs=player, api_name=False)
+        page.load(example_payload, outputs=player, api_name=False)
         button.click(
             run,
             inputs=[pair, prompts, lanes, draft_tokens, max_new_tokens, batch_size],
@@ -229,8 +224,8 @@ def build() -> gr.Blocks:
 
 def main() -> None:
     """Serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT choose where."""
-    # The engine is imported and the example recorded while the server starts; shorter turns keep
-    # one from waiting for the other.
+    # The engine is imported while the server starts; shorter turns keep one from waiting for the
+    # other.
     sys.setswitchinterval(5e-4)
     theme = gr.themes.Base(
         font=[gr.themes.Font("Inter"), gr.themes.Font("system-ui"), gr.themes.Font("sans-serif")],

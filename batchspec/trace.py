@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -211,16 +212,20 @@ class Trace:
             raise DecodeError(f"This trace is damaged: {error}.") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        """Write the JSON form to a file, compressed where its name ends in `.gz`."""
+        content = self.to_json().encode()
+        zipped = str(path).endswith(".gz")
+        Path(path).write_bytes(gzip.compress(content, mtime=0) if zipped else content)
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
         """Read a file written by `save`; errors as in `from_json`."""
+        content = Path(path).read_bytes()
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise DecodeError(f"{path} is not a text file, so it holds no trace.") from None
+            zipped = str(path).endswith(".gz")
+            text = (gzip.decompress(content) if zipped else content).decode()
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError):
+            raise DecodeError(f"{path} is damaged or no text file, so it holds no trace.") from None
         return cls.from_json(text)
 
 

@@ -1,5 +1,7 @@
 """The storyteller pair ships small, loads offline, and drafts neither too well nor too badly."""
 
+import subprocess
+import sys
 import warnings
 from itertools import islice
 from random import Random
@@ -15,8 +17,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from batchspec import DecodeConfig, decode, generate, load_pair
+from batchspec import DecodeConfig, Trace, decode, generate, load_pair
 from batchspec.storyteller import DRAFT_FOLDER, EXAMPLES, FOLDER, MORE_EXAMPLES, TARGET_FOLDER
+from batchspec.storyteller.example import LANES, RECORDINGS, record_example
 from batchspec.storyteller.grammar import KINDS, write_pieces
 
 NEW_TOKENS = 64
@@ -131,3 +134,26 @@ def test_the_examples_continue_and_some_end_early():
 def test_importing_the_folder_names_needs_no_model_library():
     source = (FOLDER / "__init__.py").read_text()
     assert "torch" not in source and "transformers" not in source
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_the_recorded_example_is_what_a_run_shows(lane):
+    shipped = Trace.load(RECORDINGS[lane])
+    again = record_example(lane)
+    assert shipped.generated == again.generated
+    if lane == "pad":
+        assert shipped.first_violation[0] == again.first_violation[0]
+    assert (shipped.first_violation is None) == (lane == "eqspec")
+    for old, new in zip(shipped.frames, again.frames, strict=True):
+        assert (old.phase, old.round) == (new.phase, new.round)
+        assert (old.token == new.token).all() and (old.role == new.role).all()
+        assert (old.target.state == new.target.state).all()
+        assert (old.target.position == new.target.position).all()
+
+
+def test_the_recorded_example_is_read_without_a_model_library():
+    code = (
+        "import sys; from batchspec.storyteller.example import load_example; load_example()\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
