@@ -26,7 +26,7 @@ function maskOf(frame, row) {
 function maskView(lane, frame, state) {
   const { model, queries, fed } = maskOf(frame, state.row);
   if (!queries.length)
-    return `<p class="none">Row ${state.row} is not in the batch now.</p>`;
+    return [`<p class="none">Row ${state.row} is not in the batch now.</p>`];
   const { start, end } = slotWindow(lane, frame, model, state);
   const shown = queries.slice(-QUERIES_SHOWN);
   return shown.map((query) => {
@@ -34,7 +34,7 @@ function maskView(lane, frame, state) {
     for (let slot = start; slot < end; slot += 1) cells.push(maskCell(query, slot));
     const label = fed ? chipText(lane, query.token) : "next";
     return `<div class="row query"><small>${label}</small><div class="slots" style="--columns:${state.columns}">${cells.join("")}</div><span class="end"></span></div>`;
-  }).join("");
+  });
 }
 
 const MASK_CELLS = {

@@ -42,7 +42,7 @@ function show(next) {
   find(".segments").innerHTML = steps.map((step, place) => `<i class="${step.phase}" data-flag="${flag(place)}"></i>`).join("");
   find("input[type=range]").max = steps.length - 1;
   measureColumns();
-  paint(0);
+  go(0);
 }
 
 const frameOf = (lane, place) => lane.frames[lane.at[place]];
@@ -89,12 +89,11 @@ function paint(place) {
   });
 }
 
+// Called in an animation frame: a message posted there arrives once that frame is painted.
 function afterPaint(done) {
-  requestAnimationFrame(() => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = done;
-    channel.port2.postMessage(null);
-  });
+  const channel = new MessageChannel();
+  channel.port1.onmessage = done;
+  channel.port2.postMessage(null);
 }
 
 const VIEWS = {
@@ -107,7 +106,7 @@ function paintLane(section, lane, place) {
   const last = number === lane.frames.length - 1;
   section.classList.toggle("over", last && place < steps.length - 1);
   for (const [name, view] of Object.entries(VIEWS))
-    section.querySelector(`[data-view="${name}"]`).innerHTML = view(lane, frame, state, number);
+    write(section.querySelector(`[data-view="${name}"]`), view(lane, frame, state, number));
   const part = (name) => section.querySelector(`[data-part="${name}"]`);
   part("verdict").innerHTML = verdictMarkup(lane, frame, last);
   part("stats").innerHTML = statsMarkup(lane, number);
@@ -115,6 +114,17 @@ function paintLane(section, lane, place) {
   const cause = lane.causes[number];
   part("cause").innerHTML = cause ? `<b>Why it goes wrong</b><ol>${cause}</ol>` : "";
   captions(section, lane, frame);
+}
+
+// A phase leaves most rows as they were: only those that changed are laid out and painted again.
+const written = new WeakMap();
+function write(node, rows) {
+  const before = written.get(node) ?? [];
+  written.set(node, rows);
+  if (before.length !== rows.length) node.innerHTML = rows.join("");
+  else rows.forEach((row, place) => {
+    if (row !== before[place]) node.children[place].outerHTML = row;
+  });
 }
 
 function captions(section, lane, frame) {
@@ -188,14 +198,14 @@ find(".row-picker").addEventListener("change", (event) => chooseRow(Number(event
 function chooseRow(row) {
   state.row = row;
   find(".row-picker").value = row;
-  paint(cursor);
+  go(current());
 }
 
 function chooseModel(model) {
   state.model = model;
   for (const button of root.querySelectorAll("[data-model]"))
     button.setAttribute("aria-pressed", button.dataset.model === model);
-  paint(cursor);
+  go(current());
 }
 
 root.addEventListener("mouseover", (event) => {
@@ -228,7 +238,7 @@ function drawLarge() {
 new ResizeObserver(() => {
   const before = state.columns;
   measureColumns();
-  if (payload && before !== state.columns) paint(cursor);
+  if (payload && before !== state.columns) go(current());
 }).observe(root);
 
 let shown = null;

@@ -38,9 +38,9 @@ const isMisplaced = (cache, row, slot) => cache.visible[row][slot] === "1" &&
 
 function slotRows(lane, frame, state, cell) {
   const cache = frame[state.model];
-  if (!cache) return '<p class="none">This strategy uses no draft model.</p>';
+  if (!cache) return ['<p class="none">This strategy uses no draft model.</p>'];
   if (!frame.active.includes("1") || !cache.state[0].length)
-    return '<p class="none">The cache is empty: every row is done.</p>';
+    return ['<p class="none">The cache is empty: every row is done.</p>'];
   const { start, end } = slotWindow(lane, frame, state.model, state);
   return frame.token.map((_, row) => {
     const cells = [];
@@ -50,7 +50,7 @@ function slotRows(lane, frame, state, cell) {
     const held = [...(cache.visible[row] || "")].filter((bit) => bit === "1").length;
     return rowMarkup(frame, row, `<div class="slots" style="--columns:${state.columns}">${cells.join("")}</div>`,
       isActive(frame, row) && held ? `${held} kv` : "", state);
-  }).join("");
+  });
 }
 
 function cacheView(lane, frame, state) {

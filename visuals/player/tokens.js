@@ -1,19 +1,21 @@
 // Tokens: each row's text as chips, this round's tokens told apart by colour and glyph.
 
-const CHIPS_SHOWN = 40;
+const CHARACTER = 7.3, CHIP_FRAME = 8; // widths in pixels, on the narrow side
 
 function tokensView(lane, frame, state) {
   return frame.token.map((tokens, row) => {
     const count = tokens.filter((token) => token >= 0).length;
     const chips = [];
-    for (let place = Math.max(0, count - CHIPS_SHOWN); place < count; place += 1) {
+    let room = 18 * state.columns;
+    for (let place = count - 1; place >= 0 && room > 0; place -= 1) {
       const look = chipLook(lane, frame, row, place);
       const text = look === "pad" ? "pad" : chipText(lane, tokens[place]);
-      chips.push(`<span class="chip ${look}${look === "pad" ? " wrong" : ""}" data-chip="${place}">${
+      room -= CHARACTER * Math.max(1, tokenText(lane, tokens[place]).trim().length) + CHIP_FRAME;
+      chips.unshift(`<span class="chip ${look}${look === "pad" ? " wrong" : ""}" data-chip="${place}">${
         state.palette[look].glyph && look !== "pad" ? `<i>${state.palette[look].glyph}</i>` : ""}${text}</span>`);
     }
     return rowMarkup(frame, row, `<div class="chips">${chips.join("")}</div>`, scoreMarkup(frame, row), state);
-  }).join("");
+  });
 }
 
 function chipLook(lane, frame, row, place) {
