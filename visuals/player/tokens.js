@@ -10,7 +10,8 @@ function tokensView(lane, frame, state) {
     for (let place = count - 1; place >= 0 && room > 0; place -= 1) {
       const look = chipLook(lane, frame, row, place);
       const text = look === "pad" ? "pad" : chipText(lane, tokens[place]);
-      room -= CHARACTER * Math.max(1, tokenText(lane, tokens[place]).trim().length) + CHIP_FRAME;
+      const letters = look === "pad" ? 3 : tokenText(lane, tokens[place]).trim().length;
+      room -= CHARACTER * Math.max(1, letters) + CHIP_FRAME;
       chips.unshift(`<span class="chip ${look}${look === "pad" ? " wrong" : ""}" data-chip="${place}">${
         state.palette[look].glyph && look !== "pad" ? `<i>${state.palette[look].glyph}</i>` : ""}${text}</span>`);
     }
