@@ -96,7 +96,7 @@ def record_lanes(
     written = 0
     for recorder in recorders:
         for frame in recorder.run():
-            share = (written + recorder.stats.committed) / max(1, wanted)
+            share = (written + recorder.stats.committed) / wanted
             yield share, f"{recorder.config.strategy}: round {frame.round}, {frame.phase}"
         written += recorder.stats.committed
     known = {number: tokens for recorder in recorders for number, tokens in recorder.agreed.items()}
@@ -174,7 +174,6 @@ def build() -> gr.Blocks:
                     draft_tokens = gr.Number(
                         DRAFT_TOKENS,
                         label="K",
-                        precision=None,
                         min_width=60,
                         elem_id="k",
                     )
@@ -205,7 +204,6 @@ def build() -> gr.Blocks:
         player = gr.HTML(
             "",
             html_template=player_markup(),
-            css_template="",
             js_on_load=player_script(),
             apply_default_css=False,
             palette=player_palette(),

@@ -27,6 +27,10 @@ class Verdict:
     accepted: list[int]
     committed: list[list[int]]
 
+    def closing_role(self, place: int) -> str:
+        """What the target's own token at the end of a row's round is: `bonus` or `correction`."""
+        return "bonus" if self.accepted[place] == len(self.drafts[place]) else "correction"
+
 
 def accept_exact(
     draft: Draft, logits: Tensor

@@ -32,7 +32,7 @@ from batchspec.trace import (
     first_difference,
 )
 
-MODELS = ("target", "draft")
+_MODELS = ("target", "draft")
 _ROLE = {name: place for place, name in enumerate(ROLES)}
 
 
@@ -88,7 +88,7 @@ class Recorder:
         self.config = config or DecodeConfig()
         self._steps = decode(pair, prompts, self.config)
         self._rows = [
-            _History(row.prompt, dict(zip(MODELS, map(CleanRow, pair.models), strict=False)))
+            _History(row.prompt, dict(zip(_MODELS, map(CleanRow, pair.models), strict=False)))
             for row in start_rows(pair, prompts, self.config)
         ]
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
@@ -222,7 +222,7 @@ class Recorder:
             known = self._rows[row.number]
             tokens = step.verdict.committed[place]
             kept = step.verdict.accepted[place]
-            last = "bonus" if kept == len(step.verdict.drafts[place]) else "correction"
+            last = step.verdict.closing_role(place)
             known.roles += ["accepted"] * kept + [last] * (len(tokens) - kept)
             known.rounds += [step.round] * len(tokens)
             known.generated += tokens
@@ -312,7 +312,7 @@ def _judged(verdict: Verdict, place: int, number: int) -> list[tuple[int, str, i
     """This round's tokens of one row: accepted, the target's own, then the rejected drafts."""
     drafts, kept = verdict.drafts[place], verdict.accepted[place]
     tokens = verdict.committed[place]
-    last = "bonus" if kept == len(drafts) else "correction"
+    last = verdict.closing_role(place)
     chips = [(token, "accepted", number) for token in tokens[:kept]]
     chips += [(token, last, number) for token in tokens[kept:]]
     return chips + [(token, "rejected", number) for token in drafts[kept:]]

@@ -97,6 +97,15 @@ def test_a_schedule_says_whether_the_rows_are_equally_long() -> None:
     assert {"without pads", "are padded"} <= told
 
 
+def test_a_schedule_shows_no_counts_of_the_round_before() -> None:
+    prompts = [[5, 9], [7, 8], [44, 3], [6] * 9]
+    trace = record(trace_pair(), prompts, DecodeConfig("exspec", 4, 16, 2, window=4))
+    schedules = [frame for frame in trace.frames if frame.phase == "schedule"]
+    assert len(schedules) > 3
+    for frame in schedules:
+        assert (frame.drafted == -1).all() and (frame.accepted == -1).all()
+
+
 def test_offsets_in_the_sentence_are_the_moves_of_the_left_edges() -> None:
     trace = traced("eqspec")
     told = 0

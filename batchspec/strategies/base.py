@@ -92,6 +92,7 @@ class Strategy(ABC):
         """Run the phases one by one, yielding each when it is done."""
         while self.unfinished:
             self.round += 1
+            self.draft = self.verdict = None
             for phase, work in self.preparations():
                 yield self._step(phase, work)
             if self.speculative:
@@ -142,7 +143,7 @@ class Strategy(ABC):
     def start(self, count: int) -> None:
         """Make `count` waiting rows the batch; cache each prompt but its last token."""
         self.rows, self.waiting = self.waiting[:count], self.waiting[count:]
-        self.draft, self.verdict, self.lag = None, None, 1
+        self.lag = 1
         width = max(row.length for row in self.rows) - 1
         pads = [width + 1 - row.length for row in self.rows]
         ids = [
@@ -175,7 +176,6 @@ class Strategy(ABC):
         assert self.drafter is not None
         # One of the tokens a row may still take is the target's own.
         lengths = [min(self.config.draft_tokens, row.remaining - 1) for row in self.rows]
-        self.verdict = None
         self.draft = self.drafter.propose(self.rows, self.pending(self.lag), lengths)
         if self.drafter.cached:
             # A row shorter than the lag was fed filler before its first token.
@@ -220,6 +220,13 @@ class Strategy(ABC):
             for cached in self.caches:
                 cached.reset([])
         self.rows = [self.rows[place] for place in alive]
+
+    def hide_rejected(self, alive: list[int]) -> None:
+        """Leave every slot in place, out of sight where it holds no token that a row keeps."""
+        for cached, lag in self.lacking:
+            cached.reject([row.length - lag for row in self.rows])
+            cached.visible = cached.index >= 0
+            cached.select(alive)
 
     def realign(self, cached: CachedModel, alive: list[int], kept: list[int]) -> None:
         """Left-pad the first `kept` tokens of each row to the longest of them."""

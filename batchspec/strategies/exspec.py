@@ -113,10 +113,7 @@ class ExSpec(Strategy):
 
     def synchronize(self, alive: list[int]) -> None:
         """Hide rejected slots; what is to be moved is decided by the next schedule."""
-        for cached, lag in self.lacking:
-            cached.reject([row.length - lag for row in self.rows])
-            cached.visible = cached.index >= 0
-            cached.select(alive)
+        self.hide_rejected(alive)
 
     def commit_and_synchronize(self) -> None:
         """Finish the round as always, then free the lanes of rows that are done."""

@@ -23,10 +23,7 @@ class Holes(Strategy):
 
     def synchronize(self, alive: list[int]) -> None:
         """Hide every slot past the tokens a row keeps."""
-        for cached, lag in self.lacking:
-            cached.reject([row.length - lag for row in self.rows])
-            cached.visible = cached.index >= 0
-            cached.select(alive)
+        self.hide_rejected(alive)
 
 
 class Mask(Holes):

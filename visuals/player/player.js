@@ -48,7 +48,7 @@ function show(next) {
 const frameOf = (lane, place) => lane.frames[lane.at[place]];
 const isFresh = (lane, place) => place === 0 || lane.at[place] !== lane.at[place - 1];
 
-// A cross where an invariant breaks for the first time in a lane, a flag where a round is ragged.
+// A cross where an invariant breaks for the first time in a lane.
 function flag(place) {
   for (const lane of payload.lanes) {
     if (!isFresh(lane, place)) continue;
@@ -136,7 +136,6 @@ function captions(section, lane, frame) {
   caption("positions").textContent = "as fed";
   caption("mask").innerHTML = `row ${state.row}: ${maskCaption(lane, frame, state)}`;
   caption("round").textContent = roundCaption(lane, frame);
-  caption("outputs").textContent = "";
 }
 
 function go(place) {
