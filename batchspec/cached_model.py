@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-PAD, REJECTED = -1, -2
+PAD, REJECTED, FREE = -1, -2, -3
 """Values of `CachedModel.index` for slots that hold no token of the row's sequence."""
 
 
@@ -40,7 +40,7 @@ class CachedModel:
     Attributes:
         ids: the token whose K/V a slot holds, `[rows, slots]`.
         positions: the position ID it was fed with, `[rows, slots]`.
-        index: its place in the row's sequence, or `PAD` or `REJECTED`, `[rows, slots]`.
+        index: its place in the row's sequence, or `PAD`, `REJECTED` or `FREE`, `[rows, slots]`.
         visible: whether queries may attend to the slot, `[rows, slots]`.
         pads: slots before each row's first token.
         feeds: the forwards since the driver last took them.
@@ -64,12 +64,16 @@ class CachedModel:
 
     def reset(self, pads: list[int]) -> None:
         """Start an empty cache for rows that begin after so many pads."""
-        self.cache = DynamicCache()
+        self.cache = self.empty_cache()
         self.ids = torch.zeros(len(pads), 0, dtype=torch.long, device=self.device)
         self.positions = self.ids
         self.index = self.ids
         self.visible = torch.zeros(len(pads), 0, dtype=torch.bool, device=self.device)
         self.pads = pads
+
+    def empty_cache(self) -> DynamicCache:
+        """A cache in which all rows write at the same slot."""
+        return DynamicCache()
 
     @property
     def slots(self) -> int:
@@ -90,16 +94,13 @@ class CachedModel:
         Returns:
             Logits of the last queries, `[rows, queries, vocabulary]`.
         """
-        before = self.slots
-        self.ids = torch.cat([self.ids, ids], 1)
-        self.index = torch.cat([self.index, index], 1)
-        self.visible = torch.cat([self.visible, index >= 0 if visible is None else visible], 1)
-        positions = self.position_rule(self, ids.shape[1])
-        self.positions = torch.cat([self.positions, positions], 1)
-        slot = torch.arange(self.slots, device=self.device)
-        own = slot[before:, None]
+        slot = self.next_slots(index)
+        positions = self.position_rule(self, index, slot)
+        shown = index >= 0 if visible is None else visible
+        held, seen = self.write(slot, ids, positions, index, shown)
+        column, own = torch.arange(self.slots, device=self.device), slot[:, :, None]
         # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
-        allowed = (self.visible[:, None] & (slot <= own)) | (slot == own)
+        allowed = (seen[:, None] & (column <= own)) | (column == own)
         mask = torch.where(allowed, self._shown, self._hidden)[:, None]
         output = self.model(
             input_ids=ids,
@@ -109,8 +110,26 @@ class CachedModel:
             **{self._cache_argument: self.cache},
             **({"logits_to_keep": logits} if self._cuts_logits else {}),
         )
-        self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask))
+        self.feeds.append(Feed(self.name, ids, positions, index, held, mask))
         return output.logits[:, -logits:] if logits else output.logits
+
+    def next_slots(self, index: Tensor) -> Tensor:
+        """Slots of the tokens fed next, `[rows or 1, queries]`: one new column a query."""
+        return torch.arange(self.slots, self.slots + index.shape[1], device=self.device)[None]
+
+    def write(
+        self, slot: Tensor, ids: Tensor, positions: Tensor, index: Tensor, visible: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Note what the next forward puts into `slot`.
+
+        Returns:
+            `index` and `visible` of every slot of the rows that are fed.
+        """
+        self.ids = torch.cat([self.ids, ids], 1)
+        self.positions = torch.cat([self.positions, positions], 1)
+        self.index = torch.cat([self.index, index], 1)
+        self.visible = torch.cat([self.visible, visible], 1)
+        return self.index, self.visible
 
     def crop(self, slots: int) -> None:
         """Drop every column from `slots` on, for all rows alike."""
@@ -186,10 +205,11 @@ def _rows_of(states: Tensor, flat: Tensor, rows: int) -> Tensor:
     return states.reshape(-1, width).index_select(0, flat).view(rows, heads, -1, width)
 
 
-PositionRule = Callable[[CachedModel, int], Tensor]
-"""Gives the position IDs, `[rows, queries]`, of the last queries in a cache's tables."""
+PositionRule = Callable[[CachedModel, Tensor, Tensor], Tensor]
+"""Gives the position IDs, `[rows, queries]`, of tokens to be fed, from their places in the rows'
+sequences, `[rows, queries]`, and their slots, `[rows or 1, queries]`."""
 
 
-def positions_by_token(cached: CachedModel, queries: int) -> Tensor:
+def positions_by_token(_cached: CachedModel, index: Tensor, _slot: Tensor) -> Tensor:
     """Count tokens: a token's position is its place in the row's sequence (right)."""
-    return cached.index[:, -queries:].clamp(min=0)
+    return index.clamp(min=0)

@@ -8,7 +8,16 @@ from numbers import Integral
 
 from batchspec.errors import DecodeError
 
-STRATEGY_NAMES = ("autoregressive", "pad", "mask", "holes", "rollback", "eqspec", "exspec")
+STRATEGY_NAMES = (
+    "autoregressive",
+    "pad",
+    "mask",
+    "holes",
+    "rollback",
+    "eqspec",
+    "exspec",
+    "ragged",
+)
 """The strategies that come along, known without importing them."""
 ACCEPTANCE_RULES = ("auto", "exact")
 

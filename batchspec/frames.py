@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from batchspec.cached_model import PAD, CachedModel, Feed
+from batchspec.cached_model import FREE, PAD, CachedModel, Feed
 from batchspec.clean import CleanRow
 from batchspec.trace import SLOT_STATES, CacheFrame, FeedFrame
 
@@ -62,7 +62,9 @@ def read_cache(
     state = torch.where(
         index >= 0,
         torch.where(index < limit, _STATE["committed"], _STATE["draft"]),
-        torch.where(index == PAD, _STATE["pad"], rejected),
+        torch.where(
+            index == PAD, _STATE["pad"], torch.where(index == FREE, _STATE["free"], rejected)
+        ),
     )
     error = torch.full(index.shape, torch.nan, dtype=torch.float32, device=index.device)
     compared = visible & (index >= 0)

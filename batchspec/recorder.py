@@ -239,7 +239,7 @@ class Recorder:
             return self._last[cached.name]
         numbers = [row.number for row in step.cached_rows]
         clean = []
-        held = (cached.index.max(1).values + 1).tolist() if cached.slots else [0] * len(numbers)
+        held = [int((row + 1).max(initial=0)) for row in cached.index.cpu().numpy()]
         for number, length in zip(numbers, held, strict=True):
             row = self._rows[number]
             row.clean[cached.name].extend((row.tokens + drafts.get(number, []))[:length])

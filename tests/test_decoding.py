@@ -202,6 +202,9 @@ def test_after_every_round_the_caches_hold_a_clean_prefill(
     ):
         if step.phase in ("prefill", "synchronize"):
             for place, row in enumerate(step.cached_rows):
+                if step.phase == "synchronize" and not row.generated:
+                    assert strategy == "ragged"  # just given a lane, its prompt comes next
+                    continue
                 assert_clean(step.target_cache, place, row, range(1, 2))
                 if step.draft_cache is not None:
                     assert_clean(step.draft_cache, place, row, range(1, 3))

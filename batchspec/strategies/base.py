@@ -30,7 +30,9 @@ class Strategy(ABC):
         correct: whether its tokens equal the reference's.
         speculative: whether it drafts at all.
         leaves_holes: whether hidden slots stay inside a row.
+        cached_model: how its caches are written.
         rows: the rows in the caches, in batch order.
+        started: those of them whose prompts were cached last.
         waiting: the rows of later batches.
         lag: committed tokens the draft cache lacks, the same for every row.
     """
@@ -41,6 +43,7 @@ class Strategy(ABC):
     correct: ClassVar[bool]
     speculative: ClassVar[bool] = True
     leaves_holes: ClassVar[bool] = False
+    cached_model: ClassVar[type[CachedModel]] = CachedModel
 
     def __init__(
         self, pair: ModelPair, config: DecodeConfig, rows: list[Row], eos_token_ids: tuple[int, ...]
@@ -50,17 +53,18 @@ class Strategy(ABC):
         self.eos_token_ids = eos_token_ids
         self.waiting = rows
         self.rows: list[Row] = []
+        self.started: list[Row] = []
         self.round = 0
         self.lag = 1
         self.context_length = pair.context_length
         self.filler = pair.filler_token_id
-        self.target = CachedModel("target", pair.target, self.positions)
+        self.target = self.cached_model("target", pair.target, self.positions)
         self.drafter: Drafter | None = None
         if self.speculative:
             self.drafter = (
                 NGramDrafter(pair.draft)
                 if isinstance(pair.draft, NGramDraft)
-                else ModelDrafter(CachedModel("draft", pair.draft, self.positions))
+                else ModelDrafter(self.cached_model("draft", pair.draft, self.positions))
             )
         self.draft: Draft | None = None
         self.verdict: Verdict | None = None
@@ -113,7 +117,7 @@ class Strategy(ABC):
         return Step(
             phase=phase,
             round=self.round,
-            rows=tuple(before if phase == "synchronize" else self.rows),
+            rows=tuple({"synchronize": before, "prefill": self.started}.get(phase, self.rows)),
             cached_rows=tuple(self.rows),
             seconds=seconds,
             feeds=feeds,
@@ -125,13 +129,12 @@ class Strategy(ABC):
             realigned=self.realigned,
         )
 
-    def positions(self, cached: CachedModel, queries: int) -> Tensor:
-        """Position IDs of the last `queries` tokens fed, `[rows, queries]`."""
-        return positions_by_token(cached, queries)
+    def positions(self, cached: CachedModel, index: Tensor, slot: Tensor) -> Tensor:
+        """Position IDs, `[rows, queries]`, of the tokens fed at these places and slots."""
+        return positions_by_token(cached, index, slot)
 
-    def positions_by_slot(self, cached: CachedModel, queries: int) -> Tensor:
+    def positions_by_slot(self, cached: CachedModel, slot: Tensor) -> Tensor:
         """Count slots from each row's first token on, whatever the slots hold (wrong)."""
-        slot = torch.arange(cached.slots - queries, cached.slots, device=cached.device)
         pads = torch.tensor(cached.pads, device=cached.device)[:, None]
         # Past the context a learned position table has no entry left.
         return (slot - pads).clamp(0, self.context_length - 1)
@@ -144,14 +147,19 @@ class Strategy(ABC):
         """Make `count` waiting rows the batch; cache each prompt but its last token."""
         self.rows, self.waiting = self.waiting[:count], self.waiting[count:]
         self.lag = 1
-        width = max(row.length for row in self.rows) - 1
-        pads = [width + 1 - row.length for row in self.rows]
-        ids = [
-            [self.filler] * pad + row.tokens[:-1] for pad, row in zip(pads, self.rows, strict=True)
-        ]
+        width = max(row.length for row in self.rows)
+        for cached in self.caches:
+            cached.reset([width - row.length for row in self.rows])
+        self.cache_prompts(self.rows)
+
+    def cache_prompts(self, rows: list[Row]) -> None:
+        """Run both models over these rows' prompts, the last token left out."""
+        self.started = rows
+        width = max(row.length for row in rows) - 1
+        pads = [width + 1 - row.length for row in rows]
+        ids = [[self.filler] * pad + row.tokens[:-1] for pad, row in zip(pads, rows, strict=True)]
         index = torch.arange(width) - torch.tensor(pads)[:, None]
         for cached in self.caches:
-            cached.reset(list(pads))
             if width:
                 cached.feed(
                     torch.tensor(ids, device=cached.device),
@@ -219,7 +227,7 @@ class Strategy(ABC):
         else:
             for cached in self.caches:
                 cached.reset([])
-        self.rows = [self.rows[place] for place in alive]
+        self.rows = [row for row in self.rows if not row.finished]
 
     def hide_rejected(self, alive: list[int]) -> None:
         """Leave every slot in place, out of sight where it holds no token that a row keeps."""

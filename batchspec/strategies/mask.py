@@ -38,6 +38,6 @@ class Mask(Holes):
     summary = "mask rejected slots, count slots"
     correct = False
 
-    def positions(self, cached: CachedModel, queries: int) -> Tensor:
+    def positions(self, cached: CachedModel, index: Tensor, slot: Tensor) -> Tensor:
         """Count slots from the row's first token on, holes included."""
-        return self.positions_by_slot(cached, queries)
+        return self.positions_by_slot(cached, slot)

@@ -29,9 +29,9 @@ class Pad(Strategy):
         self.short = [False] * min(self.config.batch_size, len(self.waiting))
         super().prefill()
 
-    def positions(self, cached: CachedModel, queries: int) -> Tensor:
+    def positions(self, cached: CachedModel, index: Tensor, slot: Tensor) -> Tensor:
         """Count slots from the row's first token on, middle pads included."""
-        return self.positions_by_slot(cached, queries)
+        return self.positions_by_slot(cached, slot)
 
     def pending(self, count: int) -> Pending:
         """The last `count` columns of the padded ids: before a correction stands a pad."""
