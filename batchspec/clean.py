@@ -7,21 +7,29 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from batchspec.cached_model import attention_layers, cache_argument
+from batchspec.sampler import Sampler
 
 BROKEN = 1e30
 """The relative error reported for K/V that are not numbers."""
 
 
 class CleanRow:
-    """The K/V and greedy choices of one row, computed apart from any batch.
+    """The K/V and choices of one row, computed apart from any batch.
 
     Attributes:
         tokens: the sequence now cached.
-        choices: the model's most likely next token after each of them.
+        choices: the tokens that the model itself would have written after the prompt, each given
+            the row's own tokens before it.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(
+        self, model: PreTrainedModel, prompt_length: int, sampler: Sampler, key: int
+    ) -> None:
+        """Choices are made as `sampler` does with the row's `key`."""
         self.model = model
+        self._first = prompt_length - 1
+        self._sampler = sampler
+        self._key = torch.tensor([key], device=model.device)
         self._cache_argument = cache_argument(model)
         self.cache = DynamicCache()
         self.tokens: list[int] = []
@@ -37,7 +45,7 @@ class CleanRow:
             shared += 1
         if shared < len(self.tokens):
             self.cache.crop(shared - len(self.tokens))
-        del self.choices[shared:]
+        del self.choices[max(0, shared - self._first) :]
         self.tokens = list(tokens)
         if shared == len(tokens):
             return
@@ -49,7 +57,10 @@ class CleanRow:
             use_cache=True,
             **{self._cache_argument: self.cache},
         )
-        self.choices += output.logits[0].argmax(-1).tolist()
+        place = torch.arange(max(shared, self._first), len(tokens), device=device)[None]
+        if place.numel():
+            logits = output.logits[:, -place.shape[1] :]
+            self.choices += self._sampler.choose(logits, self._key, place + 1)[0].tolist()
 
     def error(self, cache: DynamicCache, place: int, slots: Tensor, index: Tensor) -> Tensor:
         """Relative error of cached K/V against the clean ones.

@@ -14,10 +14,20 @@ from batchspec.generation import Generation
 from batchspec.invariants import INVARIANTS
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.recorder import record
+from batchspec.row import Row
+from batchspec.sampler import Sampler
 from batchspec.trace import Trace, Violation, first_difference
 
 TIE_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-2, "bfloat16": 4e-1}
-"""Largest gap, in logits, between two tokens that rounding can swap, per dtype."""
+"""Largest change of the logits that rounding can cause, per dtype."""
+OTHER_TOKENS = {
+    "speculative": (
+        "another sample: speculative acceptance keeps the target's distribution, not its tokens; "
+        "coupled acceptance keeps both"
+    ),
+    "threshold": "lossy acceptance: drafts pass that the target gives a probability of {} or more",
+}
+"""Acceptance rules under which a correct strategy may write other tokens than the reference."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,8 @@ def _reference_config(config: DecodeConfig) -> DecodeConfig:
         config,
         strategy="autoregressive",
         batch_size=1,
+        acceptance=standard.acceptance,
+        threshold=standard.threshold,
         draft_tokens=standard.draft_tokens,
         window=standard.window,
         length_bucket=standard.length_bucket,
@@ -122,32 +134,41 @@ def _result(
         for number, place in enumerate(divergence):
             if place is not None:
                 agreed = rows[number].prompt + reference.tokens[number][:place]
-                diagnosis[number] = _diagnose(pair, trace, number, agreed)
+                diagnosis[number] = _diagnose(pair, config, trace, rows[number], agreed)
     return Result(generation, divergence, diagnosis)
 
 
-def _diagnose(pair: ModelPair, trace: Trace, number: int, agreed: list[int]) -> str:
+def _diagnose(
+    pair: ModelPair, config: DecodeConfig, trace: Trace, row: Row, agreed: list[int]
+) -> str:
     """Why a row left the reference after the tokens `agreed`."""
     for frame in trace.frames:
         for violation in frame.violations:
-            if violation.row == number and violation.invariant != "I4":
+            if violation.row == row.number and violation.invariant != "I4":
                 where = f"round {frame.round}, {frame.phase}"
                 return f"state error: {describe(violation)} ({where})"
-    with torch.inference_mode(), evaluation_mode(pair.target):
-        ids = torch.tensor([agreed], device=pair.target.device)
-        mask = torch.ones_like(ids)
-        logits = pair.target(input_ids=ids, attention_mask=mask).logits[0, -1]
-    first, second = logits.float().topk(2).values.tolist()
+    if config.rule in OTHER_TOKENS:
+        return OTHER_TOKENS[config.rule].format(config.threshold)
+    margin = _margin(pair, config, row, agreed)
     bound = TIE_BOUNDS[trace.dtype]
-    if first - second <= bound:
+    if margin <= bound:
         return (
-            f"numeric tie: the target's two best tokens are {first - second:.1e} logits apart, "
-            f"under the bound of {bound:.0e} for {trace.dtype}"
+            f"numeric tie: a change of {margin:.1e} in the target's logits makes it choose another "
+            f"token, under the bound of {bound:.0e} for {trace.dtype}"
         )
-    return (
-        f"unexplained: no invariant broke and the target's best token leads by "
-        f"{first - second:.2f} logits"
-    )
+    return f"unexplained: no invariant broke and the target's choice is safe by {margin:.2f} logits"
+
+
+@torch.inference_mode()
+def _margin(pair: ModelPair, config: DecodeConfig, row: Row, agreed: list[int]) -> float:
+    """How little the target's logits after `agreed` must change for another choice."""
+    device = pair.target.device
+    ids = torch.tensor([agreed], device=device)
+    with evaluation_mode(pair.target):
+        logits = pair.target(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, -1:]
+    key = torch.tensor([row.key], device=device)
+    place = torch.tensor([[len(agreed)]], device=device)
+    return Sampler.of(config).margin(logits, key, place)
 
 
 def describe(violation: Violation) -> str:

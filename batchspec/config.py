@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isinf
 from numbers import Integral
 
 from batchspec.errors import DecodeError
@@ -19,7 +20,7 @@ STRATEGY_NAMES = (
     "ragged",
 )
 """The strategies that come along, known without importing them."""
-ACCEPTANCE_RULES = ("auto", "exact")
+ACCEPTANCE_RULES = ("auto", "exact", "coupled", "speculative", "threshold")
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,15 @@ class DecodeConfig:
         max_new_tokens: tokens written per row at most; 0 runs no model.
         batch_size: rows decoded together; further prompts follow in consecutive batches.
         window: prompts an equal-length pool may choose from.
-        temperature: 0 takes the most likely token; sampling above 0 is not available yet.
+        temperature: 0 takes the most likely token; above 0 tokens are sampled.
         top_k: keep this many of the likeliest tokens when sampling.
         top_p: keep the likeliest tokens up to this probability when sampling.
-        seed: starts the random numbers of sampling.
-        acceptance: the rule that accepts drafts; `auto` means `exact` at temperature 0.
-        threshold: least target probability of a draft under lossy acceptance.
+        seed: with a row's prompt, decides all its random numbers.
+        acceptance: the rule that accepts drafts, see `batchspec.acceptance`: `exact` (greedy),
+            `coupled` (sampled like the target alone, token for token), `speculative` (sampled from
+            the target's distribution, other tokens) or `threshold` (lossy). `auto` means `exact`
+            at temperature 0 and `coupled` above.
+        threshold: least target probability of a draft under `threshold` acceptance.
         length_bucket: lengths that an equal-length pool counts as equal.
         grouping: whether an equal-length pool looks for equal lengths at all.
         eos_token_ids: ids that end a row; None asks the target's generation config, () is never.
@@ -74,27 +78,7 @@ class DecodeConfig:
                 raise DecodeError(
                     f"{words} must be a whole number of at least {least}, not {value}."
                 )
-        for name in ("temperature", "threshold"):
-            if not isinstance(getattr(self, name), int | float):
-                raise DecodeError(f"{name} must be a number, not {getattr(self, name)!r}.")
-        for name in ("top_k", "seed"):
-            if not isinstance(getattr(self, name), int | None):
-                raise DecodeError(f"{name} must be a whole number, not {getattr(self, name)!r}.")
-        if not self.temperature >= 0:
-            raise DecodeError(f"temperature must be 0 or more, not {self.temperature}.")
-        if self.temperature > 0:
-            raise DecodeError(
-                f"Sampling is not available yet: use temperature 0 instead of {self.temperature}."
-            )
-        if self.top_k is not None and self.top_k < 0:
-            raise DecodeError(f"top_k must be 0 or more, not {self.top_k}.")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise DecodeError(f"top_p must be above 0 and at most 1, not {self.top_p}.")
-        if self.acceptance not in ACCEPTANCE_RULES:
-            raise DecodeError(
-                f"Unknown acceptance {self.acceptance!r}: "
-                f"choose one of {', '.join(ACCEPTANCE_RULES)}."
-            )
+        self._check_sampling()
         if self.eos_token_ids is not None:
             ids = self.eos_token_ids
             ids = (ids,) if isinstance(ids, int) or not isinstance(ids, Iterable) else tuple(ids)
@@ -102,3 +86,42 @@ class DecodeConfig:
                 if not isinstance(token, Integral):
                     raise DecodeError(f"EOS ids must be whole numbers, not {token!r}.")
             object.__setattr__(self, "eos_token_ids", tuple(map(int, ids)))
+
+    def _check_sampling(self) -> None:
+        for name in ("temperature", "top_p", "threshold"):
+            value = getattr(self, name)
+            if value is None and name == "top_p":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or isinf(value):
+                raise DecodeError(f"{name} must be a number, not {value!r}.")
+        for name in ("top_k", "seed"):
+            value = getattr(self, name)
+            if value is None and name == "top_k":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise DecodeError(f"{name} must be a whole number, not {value!r}.")
+        if not self.temperature >= 0:
+            raise DecodeError(f"temperature must be 0 or more, not {self.temperature}.")
+        if self.top_k is not None and self.top_k < 0:
+            raise DecodeError(f"top_k must be 0 or more, not {self.top_k}.")
+        for name in ("top_p", "threshold"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise DecodeError(f"{name} must be above 0 and at most 1, not {value}.")
+        if self.acceptance not in ACCEPTANCE_RULES:
+            raise DecodeError(
+                f"Unknown acceptance {self.acceptance!r}: "
+                f"choose one of {', '.join(ACCEPTANCE_RULES)}."
+            )
+        if self.acceptance == "exact" and self.temperature > 0:
+            raise DecodeError(
+                f"exact acceptance is greedy, but temperature is {self.temperature}: "
+                "use coupled or speculative acceptance, or temperature 0."
+            )
+
+    @property
+    def rule(self) -> str:
+        """The acceptance rule that `auto` stands for, or the one that was named."""
+        if self.acceptance != "auto":
+            return self.acceptance
+        return "coupled" if self.temperature > 0 else "exact"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
+from batchspec.noise import row_key
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
@@ -66,6 +68,7 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
     if isinstance(prompts, str) or not isinstance(prompts, Iterable):
         raise DecodeError(f"Prompts must be a list of texts or of token ids, not {prompts!r:.60}.")
     rows = []
+    repeats: Counter[tuple[int, ...]] = Counter()
     for number, prompt in enumerate(prompts):
         ids = _prompt_ids(pair, number, prompt)
         if len(ids) + config.max_new_tokens > pair.context_length:
@@ -74,7 +77,9 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
                 f"more, but the context of this pair holds {pair.context_length}: "
                 "shorten the prompt or ask for fewer new tokens."
             )
-        rows.append(Row(number, ids, config.max_new_tokens))
+        key = row_key(config.seed, ids, repeats[tuple(ids)])
+        repeats[tuple(ids)] += 1
+        rows.append(Row(number, ids, config.max_new_tokens, key))
     return rows
 
 

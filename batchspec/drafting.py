@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,21 +34,33 @@ class Draft:
     Attributes:
         ids: proposed tokens, `[rows, widest draft]`.
         lengths: how many of them each row may use; columns beyond are filler.
+        probabilities: the distributions they were drawn from, where the acceptance rule needs
+            them, `[rows, widest draft, vocabulary]`.
     """
 
     ids: Tensor
     lengths: list[int]
+    probabilities: Tensor | None = None
 
     @property
     def width(self) -> int:
         """Columns of `ids`."""
         return self.ids.shape[1]
 
+    @property
+    def drafted(self) -> Tensor:
+        """Which of `ids` are no filler, `[rows, width]`."""
+        lengths = torch.tensor(self.lengths, device=self.ids.device)[:, None]
+        return torch.arange(self.width, device=self.ids.device) < lengths
+
     def index(self, start: Tensor) -> Tensor:
         """Places in the sequence, `[rows, width]`, after the places `start`, `[rows, 1]`."""
-        column = torch.arange(self.width, device=start.device)
-        lengths = torch.tensor(self.lengths, device=start.device)[:, None]
-        return torch.where(column < lengths, start + 1 + column, PAD)
+        return torch.where(self.drafted, places_after(start, self.width), PAD)
+
+
+def places_after(start: Tensor, count: int) -> Tensor:
+    """The next `count` places, `[rows, count]`, after the places `start`, `[rows, 1]`."""
+    return start + 1 + torch.arange(count, device=start.device)
 
 
 class NGramDrafter:
@@ -75,14 +87,20 @@ class NGramDrafter:
 
 
 class ModelDrafter:
-    """Greedy proposals of a draft model that keeps its own KV cache.
+    """Proposals of a draft model that keeps its own KV cache.
 
     Attributes:
         cached: the draft model and its cache.
+        choose: picks tokens from logits, as `acceptance.Exact.propose` does.
     """
 
-    def __init__(self, cached: CachedModel) -> None:
+    def __init__(
+        self,
+        cached: CachedModel,
+        choose: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor | None]],
+    ) -> None:
         self.cached = cached
+        self.choose = choose
 
     def propose(self, rows: Sequence[Row], pending: Pending, lengths: list[int]) -> Draft:
         """Draft `max(lengths)` tokens a row, one forward a token.
@@ -94,15 +112,24 @@ class ModelDrafter:
         """
         width = max(lengths)
         drafts = pending.ids.new_zeros(len(lengths), width)
-        index = Draft(drafts, lengths).index(pending.index[:, -1:])
+        key, start = row_keys(rows, drafts.device), pending.index[:, -1:]
+        index, place = Draft(drafts, lengths).index(start), places_after(start, width)
+        distributions = []
+        ids, fed_index, visible = pending.ids, pending.index, pending.visible
         for column in range(width):
-            if column == 0:
-                logits = self.cached.feed(pending.ids, pending.index, pending.visible, logits=1)
-            else:
-                last = slice(column - 1, column)
-                logits = self.cached.feed(drafts[:, last], index[:, last], logits=1)
-            drafts[:, column] = logits[:, -1].argmax(-1)
-        return Draft(drafts, lengths)
+            logits = self.cached.feed(ids, fed_index, visible, logits=1)
+            new = slice(column, column + 1)
+            drafts[:, new], distribution = self.choose(logits, key, place[:, new])
+            if distribution is not None:
+                distributions.append(distribution)
+            ids, fed_index = drafts[:, new], index[:, new]
+            visible = fed_index >= 0
+        return Draft(drafts, lengths, torch.cat(distributions, 1) if distributions else None)
+
+
+def row_keys(rows: Sequence[Row], device: torch.device) -> Tensor:
+    """The key of each row's random numbers, `[rows]`."""
+    return torch.tensor([row.key for row in rows], device=device)
 
 
 Drafter = ModelDrafter | NGramDrafter

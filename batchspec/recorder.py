@@ -17,6 +17,8 @@ from batchspec.frames import freeze, read_cache, read_feed
 from batchspec.generation import Stats
 from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
 from batchspec.pair import ModelPair
+from batchspec.row import Row
+from batchspec.sampler import Sampler
 from batchspec.step import Step
 from batchspec.strategies import STRATEGIES
 from batchspec.text import running_text, token_texts
@@ -88,8 +90,7 @@ class Recorder:
         self.config = config or DecodeConfig()
         self._steps = decode(pair, prompts, self.config)
         self._rows = [
-            _History(row.prompt, dict(zip(_MODELS, map(CleanRow, pair.models), strict=False)))
-            for row in start_rows(pair, prompts, self.config)
+            _History(row.prompt, self._alone(row)) for row in start_rows(pair, prompts, self.config)
         ]
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
         self._draft_dtype = str(pair.models[-1].dtype).removeprefix("torch.")
@@ -97,6 +98,13 @@ class Recorder:
         self.frames: list[Frame] = []
         self.stats = Stats(batch_size=self.config.batch_size)
         self.seconds = 0.0
+
+    def _alone(self, row: Row) -> dict[str, CleanRow]:
+        sampler = Sampler.of(self.config)
+        return {
+            name: CleanRow(model, row.length, sampler, row.key)
+            for name, model in zip(_MODELS, self.pair.models, strict=False)
+        }
 
     def run(self) -> Iterator[Frame]:
         """Run phase by phase, yielding the frame of each."""
@@ -164,7 +172,7 @@ class Recorder:
         if row.divergence is None:
             return list(row.generated)
         if row.reference is None:
-            alone = replace(self.config, strategy="autoregressive", batch_size=1)
+            alone = replace(self.config, strategy="autoregressive", acceptance="auto", batch_size=1)
             row.reference = generate(self.pair, [row.prompt], alone).tokens[0]
         return row.reference
 
@@ -228,7 +236,7 @@ class Recorder:
             known.generated += tokens
             known.finished = row.finished
             known.clean["target"].extend(known.tokens[:-1])
-            choices = known.clean["target"].choices[len(known.prompt) - 1 :]
+            choices = known.clean["target"].choices
             place_of_difference = first_difference(known.generated, choices)
             if known.divergence is None and place_of_difference is not None:
                 known.divergence = place_of_difference, choices[place_of_difference]

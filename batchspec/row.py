@@ -13,6 +13,7 @@ class Row:
         number: the prompt's place in the caller's list; results come back in this order.
         prompt: the prompt's token ids, at least one.
         budget: new tokens the row may take.
+        key: tells its random numbers from other rows', see `noise.row_key`.
         generated: committed new tokens, EOS kept.
         finished: whether the row met EOS or spent its budget.
     """
@@ -20,6 +21,7 @@ class Row:
     number: int
     prompt: list[int]
     budget: int
+    key: int = 0
     generated: list[int] = field(default_factory=list)
     finished: bool = False
 

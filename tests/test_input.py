@@ -204,10 +204,18 @@ def test_the_default_config_is_used_without_one() -> None:
         ("length_bucket", 0),
         ("temperature", -0.1),
         ("temperature", float("nan")),
-        ("temperature", 0.7),
+        ("temperature", float("inf")),
+        ("temperature", "warm"),
         ("top_k", -1),
+        ("top_k", 1.5),
         ("top_p", 0.0),
         ("top_p", 1.1),
+        ("top_p", "most"),
+        ("seed", None),
+        ("seed", 0.5),
+        ("threshold", 0),
+        ("threshold", 1.5),
+        ("threshold", float("nan")),
         ("acceptance", "lucky"),
     ],
 )
@@ -234,3 +242,9 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
 
 def test_the_names_a_config_knows_are_those_of_the_strategies() -> None:
     assert tuple(STRATEGIES) == STRATEGY_NAMES
+
+
+def test_exact_acceptance_of_samples_is_refused() -> None:
+    with pytest.raises(DecodeError, match=r"0\.7") as error:
+        DecodeConfig(acceptance="exact", temperature=0.7)
+    assert_sentence(error)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -57,6 +59,17 @@ def runs(draw: st.DrawFn, family: str) -> tuple[list[list[int]], DecodeConfig, t
     return rows, config, eos
 
 
+@st.composite
+def samplings(draw: st.DrawFn) -> dict[str, Any]:
+    """Settings under which tokens are sampled."""
+    return {
+        "temperature": draw(st.sampled_from([0.3, 1.0, 4.0, 12.0])),
+        "top_k": draw(st.sampled_from([None, 0, 1, 6, 200])),
+        "top_p": draw(st.sampled_from([None, 0.2, 0.9, 1.0])),
+        "seed": draw(st.integers(-(2**70), 2**70)),
+    }
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_most_drawn_prompts_can_tell_a_wrong_decoder(family: str) -> None:
     texts = [written(family, line(number)[:length]) for number in range(3) for length in (1, 9, 40)]
@@ -95,6 +108,19 @@ def test_any_correct_run_breaks_no_invariant(family: str, data: st.DataObject, d
     trace = record(shared_pair(family, draft), rows, config)
     assert trace.first_violation is None
     assert trace.generated == all_written(family, rows, config.max_new_tokens, eos)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@brief
+@given(data=st.data(), draft=st.sampled_from(DRAFTS), sampling=samplings())
+def test_any_sampled_run_equals_the_target_alone(
+    family: str, data: st.DataObject, draft: str, sampling: dict[str, Any]
+) -> None:
+    rows, config, _ = data.draw(runs(family))
+    config = replace(config, **sampling)
+    alone = replace(config, strategy="autoregressive", batch_size=1)
+    pair = shared_pair(family, draft)
+    assert generate(pair, rows, config).tokens == generate(pair, rows, alone).tokens
 
 
 @pytest.mark.parametrize("family", FAMILIES)

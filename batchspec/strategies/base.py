@@ -10,10 +10,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from batchspec.acceptance import Verdict, accept_exact
+from batchspec.acceptance import RULES, Verdict, accept
 from batchspec.cached_model import PAD, CachedModel, positions_by_token
 from batchspec.config import DecodeConfig
-from batchspec.drafting import Draft, Drafter, ModelDrafter, NGramDrafter, Pending
+from batchspec.drafting import (
+    Draft,
+    Drafter,
+    ModelDrafter,
+    NGramDrafter,
+    Pending,
+    places_after,
+    row_keys,
+)
 from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
 from batchspec.row import Row
@@ -59,17 +67,18 @@ class Strategy(ABC):
         self.context_length = pair.context_length
         self.filler = pair.filler_token_id
         self.target = self.cached_model("target", pair.target, self.positions)
-        self.drafter: Drafter | None = None
-        if self.speculative:
-            self.drafter = (
-                NGramDrafter(pair.draft)
-                if isinstance(pair.draft, NGramDraft)
-                else ModelDrafter(self.cached_model("draft", pair.draft, self.positions))
-            )
+        self.rule = RULES[config.rule](config)
+        self.drafter = self._drafter(pair) if self.speculative else None
         self.draft: Draft | None = None
         self.verdict: Verdict | None = None
         self.slots_moved = 0
         self.realigned = False
+
+    def _drafter(self, pair: ModelPair) -> Drafter:
+        if isinstance(pair.draft, NGramDraft):
+            return NGramDrafter(pair.draft)
+        cached = self.cached_model("draft", pair.draft, self.positions)
+        return ModelDrafter(cached, self.rule.propose)
 
     @property
     def caches(self) -> list[CachedModel]:
@@ -200,10 +209,14 @@ class Strategy(ABC):
         logits = self.target.feed(
             torch.cat([last.ids, draft.ids], 1), torch.cat([last.index, draft.index(last.index)], 1)
         )
-        drafts, choices, accepted = accept_exact(draft, logits)
+        place = places_after(last.index, draft.width + 1)
+        key = row_keys(self.rows, place.device)
+        drafts, choices, accepted = accept(self.rule, draft, logits, key, place)
         committed = [
-            row.cut(chosen[: count + 1], self.eos_token_ids)
-            for row, chosen, count in zip(self.rows, choices, accepted, strict=True)
+            row.cut([*drafted[:count], chosen[count]], self.eos_token_ids)
+            for row, drafted, chosen, count in zip(
+                self.rows, drafts, choices, accepted, strict=True
+            )
         ]
         kept = [min(count, len(tokens)) for count, tokens in zip(accepted, committed, strict=True)]
         self.verdict = self.settle(Verdict(drafts, choices, kept, committed))
