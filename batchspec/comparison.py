@@ -91,20 +91,23 @@ def compare(pair: ModelPair, prompts: Prompts, configs: Sequence[DecodeConfig]) 
         raise DecodeError(
             "Each strategy can be compared once: give configs of different strategies."
         )
-    references = {_reference_config(config) for config in configs}
+    references = {reference_config(config) for config in configs}
     if len(references) > 1:
         raise DecodeError(
             "The configs ask for different tokens: give all of them the same max_new_tokens, "
             "sampling settings and EOS ids."
         )
+    for config in configs:  # what one of them refuses is known before the reference has run
+        start_rows(pair, prompts, config)
     reference = generate(pair, prompts, references.pop())
     return Comparison(
         reference,
-        {config.strategy: _result(pair, prompts, config, reference) for config in configs},
+        {config.strategy: check(pair, prompts, config, reference) for config in configs},
     )
 
 
-def _reference_config(config: DecodeConfig) -> DecodeConfig:
+def reference_config(config: DecodeConfig) -> DecodeConfig:
+    """The settings under which the target alone writes what `config` asks for."""
     standard = DecodeConfig()
     return replace(
         config,
@@ -119,9 +122,11 @@ def _reference_config(config: DecodeConfig) -> DecodeConfig:
     )
 
 
-def _result(
-    pair: ModelPair, prompts: Prompts, config: DecodeConfig, reference: Generation
-) -> Result:
+def check(pair: ModelPair, prompts: Prompts, config: DecodeConfig, reference: Generation) -> Result:
+    """Run one config and hold it against what the target alone wrote.
+
+    Args and errors are those of `decode`; where tokens differ, the run is repeated and recorded.
+    """
     generation = generate(pair, prompts, config)
     divergence = [
         first_difference(*tokens)

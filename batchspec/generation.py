@@ -22,7 +22,7 @@ class Stats:
         drafted, accepted: draft tokens proposed, and those that were kept.
         committed: new tokens of all rows.
         row_rounds: rounds summed over the rows that took part.
-        kv_slots_moved: committed cache slots that changed their place.
+        kv_slots_moved: committed cache slots that changed their place or were loaded from a pool.
         realigned_rounds: rounds that moved rows against each other.
         grouped_rounds: rounds whose rows had equal lengths from the start.
         seconds: time per phase.
@@ -61,9 +61,10 @@ class Stats:
             self.committed += sum(map(len, step.verdict.committed))
             lengths = {row.length for row in step.rows}
             self.grouped_rounds += len(lengths) == 1 and len(step.rows) > 1
+        # Whichever phase moves them: EXSPEC does it in schedule. One phase a round realigns.
+        self.kv_slots_moved += step.slots_moved
+        self.realigned_rounds += step.realigned
         if step.phase == "synchronize":
-            self.kv_slots_moved += step.slots_moved
-            self.realigned_rounds += step.realigned
             slots = step.target_cache.slots * len(step.cached_rows)
             self.target_slots += slots
             self.pad_slots += slots - sum(row.length - 1 for row in step.cached_rows)

@@ -442,14 +442,24 @@ def test_moved_slots_are_counted_one_by_one(family: str, strategy: str) -> None:
                 for token, slot in new.items()
             )
             assert step.slots_moved == moved
-            counted += moved
             slots += step.target_cache.visible.numel()
             pad_slots += int((~step.target_cache.visible).sum())
+        counted += step.slots_moved
         before = now
     stats = generate(shared_pair(family), ROWS, config(strategy)).stats
     assert stats.kv_slots_moved == counted
     assert stats.pad_slot_share == pad_slots / slots
     assert (stats.realigned_rounds > 0) == (counted > 0)
+
+
+@pytest.mark.parametrize("grouping", [False, True])
+def test_what_exspec_moves_in_its_schedule_is_counted(grouping: bool) -> None:
+    settings = config("exspec", batch_size=2, grouping=grouping)
+    steps = list(decode(shared_pair(), ROWS, settings))
+    assert {step.phase for step in steps if step.slots_moved} == {"schedule"}
+    stats = generate(shared_pair(), ROWS, settings).stats
+    assert stats.kv_slots_moved == sum(step.slots_moved for step in steps)
+    assert stats.realigned_rounds == len({step.round for step in steps if step.realigned}) > 0
 
 
 def test_seconds_are_given_for_every_phase() -> None:

@@ -1,0 +1,177 @@
+"""The commands: models loaded, a run made, its result printed and written."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from transformers.utils import logging
+
+from batchspec.ablation import ablate
+from batchspec.comparison import compare
+from batchspec.config import DecodeConfig
+from batchspec.decoding import generate
+from batchspec.errors import DecodeError
+from batchspec.ngram import NGramDraft
+from batchspec.pair import ModelPair, load_pair
+from batchspec.report import (
+    ablation_report,
+    comparison_report,
+    environment,
+    generation_report,
+    heading,
+    write_report,
+)
+from batchspec.tables import print_ablation, print_comparison, print_generation
+from batchspec.terminal import Output, visible, waiting
+
+COMPARED = ("pad", "eqspec", "exspec")
+"""What `compare` runs unless told otherwise: the naive batch and the paper's two algorithms."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command found.
+
+    Attributes:
+        report: its part of the JSON object.
+        show: prints it for people.
+        code: the exit code.
+    """
+
+    report: dict[str, Any]
+    show: Callable[[Console], None]
+    code: int = 0
+
+
+def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
+    """Run the command that `options` name; the exit code.
+
+    Args:
+        options: as the parser gives them.
+        prompts: texts and lists of ids; where there are none, the pair's own examples are used.
+        config: the settings, except for the strategy.
+
+    Raises:
+        DecodeError: bad input.
+    """
+    with waiting("loading the models"):
+        pair = load(options.target or options.pair, options.draft)
+    own_examples = not prompts
+    prompts = prompts or list(pair.examples[: options.limit])
+    if not prompts:
+        raise DecodeError("There is no prompt: give one as an argument, or a file with --prompts.")
+    outcome = COMMANDS[options.command](options, pair, prompts, config)
+    # Written first: a reader of the printed result may stop reading.
+    if options.json:
+        head = heading(options.command, pair, prompts, config)
+        write_report({**head, **outcome.report}, options.json)
+    if options.json != "-":
+        output = Output()
+        output.print(_introduction(pair, prompts, config, own_examples) + "\n")
+        outcome.show(output)
+    return outcome.code
+
+
+def load(name: str, draft: str | None) -> ModelPair:
+    """The pair that the options ask for.
+
+    Args:
+        name: what `load_pair` calls the pair, or its target.
+        draft: `ngram`, or None for the pair's own.
+
+    Raises:
+        DecodeError: there is no such pair or draft.
+    """
+    logging.disable_progress_bar()
+    if draft not in (None, "ngram"):
+        raise DecodeError(
+            f"The draft {draft!r} cannot be loaded yet: use --draft ngram, or the pair's own."
+        )
+    pair = load_pair(name)
+    if draft is None:
+        return pair
+    return ModelPair(
+        target=pair.target,
+        draft=NGramDraft(),
+        tokenizer=pair.tokenizer,
+        name=f"{pair.name}, n-gram draft",
+        examples=pair.examples,
+    )
+
+
+def run_generate(
+    options: Namespace, pair: ModelPair, prompts: list[Any], config: DecodeConfig
+) -> Outcome:
+    """Decode all prompts with one strategy."""
+    with waiting(f"{options.strategy}: {len(prompts)} prompts"):
+        generation = generate(pair, prompts, replace(config, strategy=options.strategy))
+    return Outcome(
+        {"strategy": options.strategy, **generation_report(generation)},
+        lambda output: print_generation(output, prompts, generation),
+    )
+
+
+def run_compare(
+    options: Namespace, pair: ModelPair, prompts: list[Any], config: DecodeConfig
+) -> Outcome:
+    """Hold strategies, or the steps from EQSPEC to EXSPEC, against the target alone.
+
+    Raises:
+        DecodeError: bad input.
+    """
+    if options.ablate:
+        return _run_ablate(options, pair, prompts, config)
+    names = options.strategy or COMPARED
+    configs = [replace(config, strategy=name) for name in names]
+    with waiting(f"the target alone, then {', '.join(names)}: {len(prompts)} prompts"):
+        comparison = compare(pair, prompts, configs)
+    report = comparison_report(comparison)
+    return Outcome(
+        report,
+        lambda output: print_comparison(output, prompts, comparison),
+        0 if report["equivalent"] else 1,
+    )
+
+
+def _run_ablate(
+    options: Namespace, pair: ModelPair, prompts: list[Any], config: DecodeConfig
+) -> Outcome:
+    if options.strategy:
+        raise DecodeError("--ablate runs strategies of its own choice: leave --strategy out.")
+    with waiting("starting") as report_progress:
+        ablation = ablate(pair, prompts, config, report=report_progress)
+    report = ablation_report(ablation)
+
+    def show(output: Console) -> None:
+        print_ablation(output, prompts, ablation)
+        if len(prompts) <= config.batch_size:
+            output.print(
+                f"\n{len(prompts)} prompts fill no more than one batch of {config.batch_size}, so "
+                "no row ever waits for a place: give more prompts, or a smaller --batch-size."
+            )
+
+    return Outcome(report, show, 0 if report["equivalent"] else 1)
+
+
+def _introduction(
+    pair: ModelPair, prompts: list[Any], config: DecodeConfig, own_examples: bool
+) -> str:
+    where = environment(pair)
+    words = (
+        f"{visible(pair.name)}: {len(prompts)} prompts in batches of {config.batch_size}, "
+        f"{config.draft_tokens} draft tokens, at most {config.max_new_tokens} new tokens, "
+        f"{where['dtype']} on {where['device']}."
+    )
+    if own_examples:
+        words += "\nNo prompts were given, so these are the pair's own examples."
+    return words
+
+
+COMMANDS: dict[str, Callable[[Namespace, ModelPair, list[Any], DecodeConfig], Outcome]] = {
+    "generate": run_generate,
+    "compare": run_compare,
+}
