@@ -10,13 +10,11 @@ from batchspec.comparison import Result, check, reference_config
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, generate, start_rows
 from batchspec.errors import DecodeError
-from batchspec.generation import Generation, Stats
+from batchspec.generation import MOVING, Generation, Stats
 from batchspec.pair import ModelPair
 from batchspec.strategies import STRATEGIES
 
 REPEATS = 3
-MOVING = ("schedule", "synchronize")
-"""The phases in which rows are chosen and moved."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Measurement:
         configuration: what was run.
         result: tokens and exact counts, held against the reference.
         seconds: median over the runs of all phases together.
-        moving_seconds: median over the runs of the phases in `MOVING`.
+        moving_seconds: median over the runs of schedule and synchronize.
     """
 
     configuration: Configuration

@@ -16,6 +16,7 @@ from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.recorder import record
 from batchspec.row import Row
 from batchspec.sampler import Sampler
+from batchspec.strategies import STRATEGIES
 from batchspec.trace import Trace, Violation, first_difference
 
 TIE_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-2, "bfloat16": 4e-1}
@@ -38,11 +39,13 @@ class Result:
         generation: what the strategy wrote, and its cost.
         first_divergence: per prompt the first new token that differs, None where all are equal.
         diagnosis: per prompt why it differs, None where it is equal.
+        promised: whether strategy and acceptance rule promise the reference's tokens.
     """
 
     generation: Generation
     first_divergence: list[int | None]
     diagnosis: list[str | None]
+    promised: bool
 
     @property
     def exact_match_rate(self) -> float:
@@ -140,7 +143,8 @@ def check(pair: ModelPair, prompts: Prompts, config: DecodeConfig, reference: Ge
             if place is not None:
                 agreed = rows[number].prompt + reference.tokens[number][:place]
                 diagnosis[number] = _diagnose(pair, config, trace, rows[number], agreed)
-    return Result(generation, divergence, diagnosis)
+    promised = STRATEGIES[config.strategy].correct and config.rule not in OTHER_TOKENS
+    return Result(generation, divergence, diagnosis, promised)
 
 
 def _diagnose(

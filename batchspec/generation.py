@@ -10,6 +10,9 @@ from batchspec.row import Row
 from batchspec.step import PHASES, Step
 from batchspec.text import running_text
 
+MOVING = ("schedule", "synchronize")
+"""The phases in which rows are chosen and moved."""
+
 
 @dataclass
 class Stats:
@@ -78,6 +81,7 @@ class Stats:
             "pad_slot_share",
             "busy_row_share",
             "group_rate",
+            "moving_share",
         )
         return {**asdict(self), **{name: getattr(self, name) for name in rates}}
 
@@ -111,6 +115,12 @@ class Stats:
     def group_rate(self) -> float:
         """Share of the rounds whose rows had equal lengths from the start."""
         return self.grouped_rounds / self.rounds if self.rounds else 0.0
+
+    @property
+    def moving_share(self) -> float:
+        """Share of the rounds' time, prefill apart, spent on choosing rows and moving them."""
+        rounds = sum(self.seconds.values()) - self.seconds["prefill"]
+        return sum(self.seconds[phase] for phase in MOVING) / rounds if rounds else 0.0
 
 
 @dataclass(frozen=True)

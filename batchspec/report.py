@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from batchspec.errors import DecodeError
 from batchspec.generation import Generation
 from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
-from batchspec.strategies import STRATEGIES
 
 VERSION = 1
 
@@ -85,20 +84,16 @@ def generation_report(generation: Generation) -> dict[str, Any]:
 def comparison_report(comparison: Comparison) -> dict[str, Any]:
     """The reference, and every strategy held against it."""
     return {
-        "equivalent": all(
-            result.exact_match_rate == 1
-            for name, result in comparison.items()
-            if STRATEGIES[name].correct
-        ),
+        "equivalent": _equivalent(comparison.values()),
         "reference": generation_report(comparison.reference),
-        "strategies": {name: _result_report(name, result) for name, result in comparison.items()},
+        "strategies": {name: _result_report(result) for name, result in comparison.items()},
     }
 
 
 def ablation_report(ablation: Ablation) -> dict[str, Any]:
     """The reference, and every configuration with its median seconds."""
     return {
-        "equivalent": all(row.result.exact_match_rate == 1 for row in ablation.measurements),
+        "equivalent": _equivalent(row.result for row in ablation.measurements),
         "repeats": ablation.repeats,
         "reference": generation_report(ablation.reference),
         "configurations": [
@@ -108,16 +103,20 @@ def ablation_report(ablation: Ablation) -> dict[str, Any]:
                 "settings": asdict(row.configuration.config),
                 "seconds": row.seconds,
                 "moving_seconds": row.moving_seconds,
-                **_result_report(row.configuration.config.strategy, row.result),
+                **_result_report(row.result),
             }
             for row in ablation.measurements
         ],
     }
 
 
-def _result_report(strategy: str, result: Result) -> dict[str, Any]:
+def _equivalent(results: Iterable[Result]) -> bool:
+    return all(result.exact_match_rate == 1 for result in results if result.promised)
+
+
+def _result_report(result: Result) -> dict[str, Any]:
     return {
-        "correct": STRATEGIES[strategy].correct,
+        "promised": result.promised,
         "exact_match_rate": result.exact_match_rate,
         "first_divergence": result.first_divergence,
         "diagnosis": result.diagnosis,

@@ -286,8 +286,8 @@ def test_json_holds_the_numbers_of_compare(
         assert entry["first_divergence"] == result.first_divergence
         assert entry["diagnosis"] == result.diagnosis
         assert entry["tokens"] == result.generation.tokens and entry["texts"] is None
-        assert entry["correct"] is (name != "pad")
-        timed = {"seconds", "tokens_per_second"}
+        assert entry["promised"] is (name != "pad")
+        timed = {"seconds", "tokens_per_second", "moving_share"}
         summary = result.generation.stats.summary()
         assert entry["stats"].keys() == summary.keys()
         assert {key: entry["stats"][key] for key in summary.keys() - timed} == {
@@ -315,6 +315,7 @@ def test_compare_prints_the_same_numbers_and_why_rows_diverge(
             f"{stats['draft_acceptance_rate']:.0%}",
             str(stats["target_forwards"]),
             str(stats["rounds"]),
+            f"{stats['moving_share']:.1%}",
             f"{stats['tokens_per_second']:.0f}",
             str(stats["realigned_rounds"]),
             f"{stats['group_rate']:.0%}",
@@ -323,7 +324,7 @@ def test_compare_prints_the_same_numbers_and_why_rows_diverge(
         for number, words in enumerate(entry["diagnosis"]):
             assert (f"{name}, row {number} " in out) is (words is not None)
             assert words is None or words in out
-    assert any(found["pad"]["diagnosis"]) and "wrong by design" in out
+    assert any(found["pad"]["diagnosis"]) and "no more is promised" in out
 
 
 def test_what_is_piped_is_wide_and_plain() -> None:
@@ -361,7 +362,7 @@ def test_tables_fit_the_terminal_and_wrap_no_number(width: int) -> None:
         rows = [line.split()[1:] for line in lines if line.startswith(name + "  ")]
         assert len(rows) == (1 if width == 200 else 2)
         stats = comparison[name].generation.stats
-        assert sum(map(len, rows)) == 10 and rows[-1][-1] == str(stats.kv_slots_moved)
+        assert sum(map(len, rows)) == 11 and rows[-1][-1] == str(stats.kv_slots_moved)
     output, file = console(width)
     print_ablation(output, ROWS, ablate(shared_pair(), ROWS, CONFIG, repeats=1))
     lines = file.getvalue().split("\n")
@@ -427,9 +428,19 @@ def test_a_wrong_strategy_that_diverges_is_0(
 ) -> None:
     arguments = ["compare", "--pair", "tiny", "--prompts", ids_file, *SHORT, "--strategy", "pad"]
     assert main(arguments) == 0
-    assert (
-        "pad: 2 of 3 rows equal the target alone; this strategy is wrong" in capsys.readouterr().out
-    )
+    words = "pad: 2 of 3 rows equal the target alone and no more is promised"
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", ["speculative", "threshold"])
+def test_an_acceptance_rule_that_promises_other_tokens_is_0(
+    ids_file: str, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    sampling = ["--acceptance", rule, "--temperature", "9", "--threshold", "1e-9"]
+    arguments = ["compare", "--pair", "tiny", "--prompts", ids_file, *SHORT, *sampling]
+    assert main([*arguments, "--strategy", "eqspec"]) == 0
+    out = capsys.readouterr().out
+    assert "no more is promised" in out and ("another sample" in out or "lossy" in out)
 
 
 def test_exit_codes_of_the_process() -> None:

@@ -91,6 +91,22 @@ def test_a_cleared_lane_forgets_its_row() -> None:
     assert entered
 
 
+def test_a_cache_is_as_wide_as_its_longest_row() -> None:
+    for step, _ in run(batch_size=3, max_new_tokens=24):
+        if step.phase == "synchronize" and step.cached_rows:
+            longest = max(row.length if row.generated else 1 for row in step.cached_rows)
+            assert step.target_cache.slots == longest - 1
+
+
+def test_growing_keeps_what_was_cached() -> None:
+    settings = {"batch_size": 3, "max_new_tokens": 100, "eos_token_ids": ()}
+    found = [
+        generate(shared_pair("llama"), ROWS, DecodeConfig(strategy=name, **settings)).tokens  # type: ignore[arg-type]
+        for name in ("autoregressive", "ragged")
+    ]
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 8])
 def test_results_come_in_prompt_order(batch_size: int) -> None:
     config = DecodeConfig(
