@@ -29,10 +29,16 @@ def sketch(trace: Trace, rounds: int) -> str:
 
 
 def _row(frame: Frame, row: int) -> str:
-    count = max(0, int(frame.accepted[row]))
-    won = f"accepted {count} of {frame.drafted[row]}" if frame.drafted[row] >= 0 else "waits"
     cells = "".join(_cell(frame, row, slot) for slot in range(frame.target.state.shape[1]))
-    return f"row {row} |{cells}| {won}"
+    return f"row {row} |{cells}|{_won(frame, row)}"
+
+
+def _won(frame: Frame, row: int) -> str:
+    if not frame.active[row]:
+        return " done" if frame.finished[row] else " waits"
+    if frame.drafted[row] < 0:
+        return ""
+    return f" accepted {frame.accepted[row]} of {frame.drafted[row]}"
 
 
 def _cell(frame: Frame, row: int, slot: int) -> str:
