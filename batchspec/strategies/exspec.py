@@ -64,9 +64,10 @@ class ExSpec(Strategy):
         group = self.choose()
         for row in self.pool:
             self.waited[row.number] = 0 if row in group else self.waited[row.number] + 1
-        if group == self.rows:
+        if sorted(row.number for row in group) == sorted(row.number for row in self.rows):
+            places = list(range(len(self.rows)))
             for cached, lag in self.lacking:
-                self.realign(cached, list(range(len(group))), [row.length - lag for row in group])
+                self.realign(cached, places, [row.length - lag for row in self.rows])
             return
         self.park()
         self.rows = group
