@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
+
+from batchspec.attention import AttentionForm, Span
 
 PAD, REJECTED = -1, -2
 """Values of `CachedModel.index` for slots that hold no token of the row's sequence."""
@@ -23,7 +27,9 @@ class Feed:
         model: `target` or `draft`.
         ids, positions, index: `[rows, queries]`, see `CachedModel`.
         slot_index: the index of every slot then in the cache, `[rows, slots]`.
-        mask: the additive attention mask, `[rows, 1, queries, slots]`.
+        mask: the additive attention mask, `[rows, 1, queries, slots]`; of the layers that see most,
+            where a model has several kinds.
+        span: the reach of those layers.
     """
 
     model: str
@@ -32,6 +38,7 @@ class Feed:
     index: Tensor
     slot_index: Tensor
     mask: Tensor
+    span: Span
 
 
 class CachedModel:
@@ -46,9 +53,27 @@ class CachedModel:
         feeds: the forwards since the driver last took them.
     """
 
-    def __init__(self, name: str, model: PreTrainedModel, position_rule: PositionRule) -> None:
-        """Wrap `model`; `position_rule` gives the position IDs of every feed."""
+    def __init__(
+        self,
+        name: str,
+        model: PreTrainedModel,
+        position_rule: PositionRule,
+        attention: AttentionForm,
+        vocabulary: int | None = None,
+    ) -> None:
+        """Wrap a model.
+
+        Args:
+            name: `target` or `draft`.
+            model: the model.
+            position_rule: gives the position IDs of every feed.
+            attention: how the model is told who may attend to whom.
+            vocabulary: entries that logits shall have where not the model's own: those it lacks
+                are impossible, those beyond are cut.
+        """
         self.name = name
+        self.attention = attention
+        self.vocabulary = vocabulary
         self.model = model
         self.device = model.device
         self.position_rule = position_rule
@@ -91,6 +116,7 @@ class CachedModel:
             Logits of the last queries, `[rows, queries, vocabulary]`.
         """
         before = self.slots
+        ids = known_ids(self.model, ids)
         self.ids = torch.cat([self.ids, ids], 1)
         self.index = torch.cat([self.index, index], 1)
         self.visible = torch.cat([self.visible, index >= 0 if visible is None else visible], 1)
@@ -98,19 +124,38 @@ class CachedModel:
         self.positions = torch.cat([self.positions, positions], 1)
         slot = torch.arange(self.slots, device=self.device)
         own = slot[before:, None]
-        # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
-        allowed = (self.visible[:, None] & (slot <= own)) | (slot == own)
-        mask = torch.where(allowed, self._shown, self._hidden)[:, None]
+        allowed = self.visible[:, None] & (slot <= own)
+        if self.attention.by_query:
+            # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
+            allowed |= slot == own
+        masks = self._masks(allowed)
         output = self.model(
             input_ids=ids,
             position_ids=positions,
-            attention_mask=mask,
+            attention_mask=self.attention.argument(masks, self.visible),
             use_cache=True,
             **{self._cache_argument: self.cache},
             **({"logits_to_keep": logits} if self._cuts_logits else {}),
         )
-        self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask))
-        return output.logits[:, -logits:] if logits else output.logits
+        widest = self.attention.spans[0]
+        mask = masks[widest.kind]
+        self.feeds.append(Feed(self.name, ids, positions, index, self.index, mask, widest))
+        found = output.logits[:, -logits:] if logits else output.logits
+        if self.vocabulary is None:
+            return found
+        return pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
+
+    def _masks(self, allowed: Tensor) -> dict[str, Tensor]:
+        """The additive mask of each kind of layer, `[rows, 1, queries, slots]`."""
+        # What holds no token and yet is visible lies where it was fed.
+        place = torch.where(self.index >= 0, self.index, self.positions)
+        query, key = place[:, -allowed.shape[1] :, None], place[:, None]
+        return {
+            span.kind: torch.where(span.cut(allowed, query, key), self._shown, self._hidden)[
+                :, None
+            ]
+            for span in self.attention.spans
+        }
 
     def crop(self, slots: int) -> None:
         """Drop every column from `slots` on, for all rows alike."""
@@ -172,6 +217,16 @@ def forward_parameters(model: PreTrainedModel) -> frozenset[str]:
 def cache_argument(model: PreTrainedModel) -> str:
     """What the model's forward calls its cache: older transformers say `past_key_values`."""
     return "cache" if "cache" in forward_parameters(model) else "past_key_values"
+
+
+def known_ids(model: PreTrainedModel, ids: Tensor) -> Tensor:
+    """Ids as the model can be fed them: id 0 in place of those beyond its embeddings.
+
+    A draft with fewer padding entries than its target may meet such an id in a row. Whatever it is
+    fed there changes what it proposes, never what is accepted.
+    """
+    embeddings: Any = model.get_input_embeddings()
+    return torch.where(ids < embeddings.weight.shape[0], ids, 0)
 
 
 def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:

@@ -54,13 +54,21 @@ class Strategy(ABC):
         self.lag = 1
         self.context_length = pair.context_length
         self.filler = pair.filler_token_id
-        self.target = CachedModel("target", pair.target, self.positions)
+        self.target = CachedModel("target", pair.target, self.positions, pair.target_attention)
         self.drafter: Drafter | None = None
         if self.speculative:
             self.drafter = (
                 NGramDrafter(pair.draft)
                 if isinstance(pair.draft, NGramDraft)
-                else ModelDrafter(CachedModel("draft", pair.draft, self.positions))
+                else ModelDrafter(
+                    CachedModel(
+                        "draft",
+                        pair.draft,
+                        self.positions,
+                        pair.draft_attention,
+                        pair.vocabulary_size,
+                    )
+                )
             )
         self.draft: Draft | None = None
         self.verdict: Verdict | None = None
