@@ -152,15 +152,16 @@ def _check_kinds(kind: str, form: AttentionForm) -> None:
 @contextmanager
 def _short_spans(config: PreTrainedConfig, form: AttentionForm) -> Iterator[AttentionForm]:
     """Shorten windows and chunks in `config` for a while, so that five tokens exceed them."""
-    limited = [span for span in form.spans if span.size]
-    for span in limited:
-        setattr(config, SIZE_SETTINGS[span.kind], PROBED_SIZE)
+    names = [SIZE_SETTINGS[span.kind] for span in form.spans if span.size]
+    settings = {name: getattr(config, name) for name in names}
+    for name in settings:
+        setattr(config, name, PROBED_SIZE)
     try:
         spans = (Span(span.kind, PROBED_SIZE if span.size else 0) for span in form.spans)
         yield replace(form, spans=tuple(spans))
     finally:
-        for span in limited:
-            setattr(config, SIZE_SETTINGS[span.kind], span.size)
+        for name, size in settings.items():
+            setattr(config, name, size)
 
 
 def _form_of(kind: str, model: PreTrainedModel, form: AttentionForm) -> AttentionForm:
