@@ -31,10 +31,9 @@ class ModelPair:
         target_attention, draft_attention: the form in which each model takes its mask; an n-gram
             draft's is the target's and never used.
         skips_holes: whether hidden slots inside a row leave both models' results alone.
-        takes_query_masks: whether in both models the mask alone decides what a query sees. If not,
-            a model applies the causal rule (or a window) by slot itself, and no token may be
-            written before a slot that an earlier token of its row takes, nor anywhere but in the
-            last slots.
+        takes_query_masks: whether in both models the mask alone decides what a query sees. If not, one
+            of them applies the causal rule or a window by slot itself, as if each query's K/V lay
+            in the last slots; a strategy that writes them elsewhere must refuse the pair.
     """
 
     def __init__(
