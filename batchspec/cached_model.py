@@ -115,20 +115,13 @@ class CachedModel:
         Returns:
             Logits of the last queries, `[rows, queries, vocabulary]`.
         """
-        before = self.slots
         ids = known_ids(self.model, ids)
         self.ids = torch.cat([self.ids, ids], 1)
         self.index = torch.cat([self.index, index], 1)
         self.visible = torch.cat([self.visible, index >= 0 if visible is None else visible], 1)
         positions = self.position_rule(self, ids.shape[1])
         self.positions = torch.cat([self.positions, positions], 1)
-        slot = torch.arange(self.slots, device=self.device)
-        own = slot[before:, None]
-        allowed = self.visible[:, None] & (slot <= own)
-        if self.attention.by_query:
-            # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
-            allowed |= slot == own
-        masks = self._masks(allowed)
+        masks = self._masks(ids.shape[1])
         output = self.model(
             input_ids=ids,
             position_ids=positions,
@@ -145,11 +138,17 @@ class CachedModel:
             return found
         return pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
 
-    def _masks(self, allowed: Tensor) -> dict[str, Tensor]:
+    def _masks(self, queries: int) -> dict[str, Tensor]:
         """The additive mask of each kind of layer, `[rows, 1, queries, slots]`."""
+        slot = torch.arange(self.slots, device=self.device)
+        own = slot[-queries:, None]
+        allowed = self.visible[:, None] & (slot <= own)
+        if self.attention.by_query:
+            # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
+            allowed |= slot == own
         # What holds no token and yet is visible lies where it was fed.
         place = torch.where(self.index >= 0, self.index, self.positions)
-        query, key = place[:, -allowed.shape[1] :, None], place[:, None]
+        query, key = place[:, -queries:, None], place[:, None]
         return {
             span.kind: torch.where(span.cut(allowed, query, key), self._shown, self._hidden)[
                 :, None

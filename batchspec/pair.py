@@ -31,9 +31,9 @@ class ModelPair:
         target_attention, draft_attention: the form in which each model takes its mask; an n-gram
             draft's is the target's and never used.
         skips_holes: whether hidden slots inside a row leave both models' results alone.
-        takes_query_masks: whether in both models the mask alone decides what a query sees. If not, one
-            of them applies the causal rule or a window by slot itself, as if each query's K/V lay
-            in the last slots; a strategy that writes them elsewhere must refuse the pair.
+        takes_query_masks: whether in both models the mask alone decides what a query sees. If not,
+            one of them applies the causal rule or a window by slot itself, as if each query's K/V
+            lay in the last slots; a strategy that writes them elsewhere must refuse the pair.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ModelPair:
         known = (
             "no tokenizer is given"
             if self.tokenizer is None
-            else (f"the tokenizer has {len(self.tokenizer)}")
+            else f"the tokenizer has {len(self.tokenizer)}"
         )
         raise DecodeError(
             "Target and draft must share one vocabulary up to padding, but the target has "
