@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import one_hot
 
 from batchspec.config import DecodeConfig
 from batchspec.drafting import Draft
@@ -111,7 +111,7 @@ class Speculative(Exact):
         if draft.probabilities is None:  # proposed without a distribution, so with certainty
             proposed = one_hot(draft.ids, size).to(target)
         else:
-            proposed = pad(draft.probabilities, (0, size - draft.probabilities.shape[-1]))
+            proposed = draft.probabilities
         token = draft.ids[..., None]
         share = keep_probability(target[:, :-1], proposed).gather(-1, token)
         kept = uniform(key, place[:, :-1], ACCEPT, 1) < share

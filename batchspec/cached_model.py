@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
+
+from batchspec.attention import AttentionForm, Span
 
 PAD, REJECTED, FREE = -1, -2, -3
 """Values of `CachedModel.index` for slots that hold no token of the row's sequence."""
@@ -23,7 +27,9 @@ class Feed:
         model: `target` or `draft`.
         ids, positions, index: `[rows, queries]`, see `CachedModel`.
         slot_index: the index of every slot then in the cache, `[rows, slots]`.
-        mask: the additive attention mask, `[rows, 1, queries, slots]`.
+        mask: the additive attention mask, `[rows, 1, queries, slots]`; of the layers that see most,
+            where a model has several kinds.
+        span: the reach of those layers.
     """
 
     model: str
@@ -32,6 +38,7 @@ class Feed:
     index: Tensor
     slot_index: Tensor
     mask: Tensor
+    span: Span
 
 
 class CachedModel:
@@ -46,9 +53,27 @@ class CachedModel:
         feeds: the forwards since the driver last took them.
     """
 
-    def __init__(self, name: str, model: PreTrainedModel, position_rule: PositionRule) -> None:
-        """Wrap `model`; `position_rule` gives the position IDs of every feed."""
+    def __init__(
+        self,
+        name: str,
+        model: PreTrainedModel,
+        position_rule: PositionRule,
+        attention: AttentionForm,
+        vocabulary: int | None = None,
+    ) -> None:
+        """Wrap a model.
+
+        Args:
+            name: `target` or `draft`.
+            model: the model.
+            position_rule: gives the position IDs of every feed.
+            attention: how the model is told who may attend to whom.
+            vocabulary: entries that logits shall have where not the model's own: those it lacks
+                are impossible, those beyond are cut.
+        """
         self.name = name
+        self.attention = attention
+        self.vocabulary = vocabulary
         self.model = model
         self.device = model.device
         self.position_rule = position_rule
@@ -94,24 +119,50 @@ class CachedModel:
         Returns:
             Logits of the last queries, `[rows, queries, vocabulary]`.
         """
+        ids = known_ids(self.model, ids)
         slot = self.next_slots(index)
         positions = self.position_rule(self, index, slot)
         shown = index >= 0 if visible is None else visible
-        held, seen = self.write(slot, ids, positions, index, shown)
-        column, own = torch.arange(self.slots, device=self.device), slot[:, :, None]
-        # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
-        allowed = (seen[:, None] & (column <= own)) | (column == own)
-        mask = torch.where(allowed, self._shown, self._hidden)[:, None]
+        self.write(slot, ids, positions, index, shown)
+        masks, rows = self._masks(slot, positions, index), self.fed_rows
         output = self.model(
             input_ids=ids,
             position_ids=positions,
-            attention_mask=mask,
+            attention_mask=self.attention.argument(masks, self.visible[rows]),
             use_cache=True,
             **{self._cache_argument: self.cache},
             **({"logits_to_keep": logits} if self._cuts_logits else {}),
         )
-        self.feeds.append(Feed(self.name, ids, positions, index, held, mask))
-        return output.logits[:, -logits:] if logits else output.logits
+        widest = self.attention.spans[0]
+        mask = masks[widest.kind]
+        self.feeds.append(Feed(self.name, ids, positions, index, self.index[rows], mask, widest))
+        found = output.logits[:, -logits:] if logits else output.logits
+        if self.vocabulary is None:
+            return found
+        return pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
+
+    def _masks(self, slot: Tensor, positions: Tensor, index: Tensor) -> dict[str, Tensor]:
+        """The additive mask of each kind of layer, `[rows, 1, queries, slots]`."""
+        rows = self.fed_rows
+        column, own = torch.arange(self.slots, device=self.device), slot[:, :, None]
+        allowed = self.visible[rows][:, None] & (column <= own)
+        if self.attention.by_query:
+            # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
+            allowed |= column == own
+        # What holds no token and yet is visible lies where it was fed.
+        held = self.index[rows]
+        query = torch.where(index >= 0, index, positions)[:, :, None]
+        key = torch.where(held >= 0, held, self.positions[rows])[:, None]
+        seen = {span.kind: span.cut(allowed, query, key) for span in self.attention.spans}
+        return {
+            kind: torch.where(cells, self._shown, self._hidden)[:, None]
+            for kind, cells in seen.items()
+        }
+
+    @property
+    def fed_rows(self) -> slice | list[int]:
+        """The rows that a forward runs over."""
+        return slice(None)
 
     def next_slots(self, index: Tensor) -> Tensor:
         """Slots of the tokens fed next, `[rows or 1, queries]`: one new column a query."""
@@ -119,17 +170,12 @@ class CachedModel:
 
     def write(
         self, slot: Tensor, ids: Tensor, positions: Tensor, index: Tensor, visible: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Note what the next forward puts into `slot`.
-
-        Returns:
-            `index` and `visible` of every slot of the rows that are fed.
-        """
+    ) -> None:
+        """Note what the next forward puts into `slot`."""
         self.ids = torch.cat([self.ids, ids], 1)
         self.positions = torch.cat([self.positions, positions], 1)
         self.index = torch.cat([self.index, index], 1)
         self.visible = torch.cat([self.visible, visible], 1)
-        return self.index, self.visible
 
     def crop(self, slots: int) -> None:
         """Drop every column from `slots` on, for all rows alike."""
@@ -191,6 +237,16 @@ def forward_parameters(model: PreTrainedModel) -> frozenset[str]:
 def cache_argument(model: PreTrainedModel) -> str:
     """What the model's forward calls its cache: older transformers say `past_key_values`."""
     return "cache" if "cache" in forward_parameters(model) else "past_key_values"
+
+
+def known_ids(model: PreTrainedModel, ids: Tensor) -> Tensor:
+    """Ids as the model can be fed them: id 0 in place of those beyond its embeddings.
+
+    A draft with fewer padding entries than its target may meet such an id in a row. Whatever it is
+    fed there changes what it proposes, never what is accepted.
+    """
+    embeddings: Any = model.get_input_embeddings()
+    return torch.where(ids < embeddings.weight.shape[0], ids, 0)
 
 
 def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from batchspec.cached_model import attention_layers, cache_argument
+from batchspec.cached_model import attention_layers, cache_argument, known_ids
 from batchspec.sampler import Sampler
 
 BROKEN = 1e30
@@ -51,7 +51,7 @@ class CleanRow:
             return
         device = self.model.device
         output = self.model(
-            input_ids=torch.tensor([tokens[shared:]], device=device),
+            input_ids=known_ids(self.model, torch.tensor([tokens[shared:]], device=device)),
             position_ids=torch.arange(shared, len(tokens), device=device)[None],
             attention_mask=torch.ones(1, len(tokens), dtype=torch.long, device=device),
             use_cache=True,

@@ -62,25 +62,39 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
         )
     if STRATEGIES[config.strategy].leaves_holes and not pair.skips_holes:
         raise DecodeError(
-            f"{config.strategy} leaves hidden slots inside a row, and this pair measures distance "
-            "in slots, hidden ones included: choose another strategy."
+            f"{config.strategy} leaves hidden slots inside a row, and a model of this pair "
+            "measures distance or a window in slots, hidden ones included: choose another strategy."
+        )
+    if STRATEGIES[config.strategy].needs_query_masks and not pair.takes_query_masks:
+        raise DecodeError(
+            f"{config.strategy} lets every row write at slots of its own, but a model of this pair "
+            "applies the causal rule by slot, whatever mask it is given: choose another strategy."
         )
     if isinstance(prompts, str) or not isinstance(prompts, Iterable):
         raise DecodeError(f"Prompts must be a list of texts or of token ids, not {prompts!r:.60}.")
+    context = _context(pair, config)
     rows = []
     repeats: Counter[tuple[int, ...]] = Counter()
     for number, prompt in enumerate(prompts):
         ids = _prompt_ids(pair, number, prompt)
-        if len(ids) + config.max_new_tokens > pair.context_length:
+        if len(ids) + config.max_new_tokens > context:
             raise DecodeError(
                 f"Row {number} has {len(ids)} prompt tokens and asks for {config.max_new_tokens} "
-                f"more, but the context of this pair holds {pair.context_length}: "
+                f"more, but the context of this pair holds {context}: "
                 "shorten the prompt or ask for fewer new tokens."
             )
         key = row_key(config.seed, ids, repeats[tuple(ids)])
         repeats[tuple(ids)] += 1
         rows.append(Row(number, ids, config.max_new_tokens, key))
     return rows
+
+
+def _context(pair: ModelPair, config: DecodeConfig) -> int:
+    """Tokens a row may come to."""
+    if STRATEGIES[config.strategy].speculative and not pair.skips_holes:
+        # Beside a row at its end others still draft, and a table of slots holds their columns too.
+        return pair.context_length - config.draft_tokens
+    return pair.context_length
 
 
 def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:

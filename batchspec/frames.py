@@ -86,7 +86,8 @@ def read_feed(feed: Feed, numbers: Sequence[int], rows: int) -> FeedFrame:
     allowed = feed.mask[:, 0] == 0
     place = feed.index[:, :, None]
     held = feed.slot_index[:, None]
-    should = torch.where(place >= 0, (held >= 0) & (held <= place), allowed)
+    seen = feed.span.cut((held >= 0) & (held <= place), place, held)
+    should = torch.where(place >= 0, seen, allowed)
     return FeedFrame(
         model=feed.model,
         token=spread(feed.ids, numbers, rows, -1),

@@ -48,14 +48,19 @@ class LaneModel(CachedModel):
         return self.slot
 
     @property
+    def fed_rows(self) -> list[int]:
+        """The lanes that a forward runs over."""
+        return self.fed
+
+    @property
     def lane(self) -> Tensor:
         """The lanes that are fed, `[lanes, 1]`."""
         return torch.tensor(self.fed, device=self.device)[:, None]
 
     def write(
         self, slot: Tensor, ids: Tensor, positions: Tensor, index: Tensor, visible: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Note what the next forward puts into `slot`; the result covers the lanes that are fed."""
+    ) -> None:
+        """Note what the next forward puts into `slot`."""
         self._resize()
         place = (self.lane, slot)
         # Out of place, because the feeds of this phase keep the tables as they were.
@@ -63,7 +68,6 @@ class LaneModel(CachedModel):
         self.positions = self.positions.index_put(place, positions)
         self.index = self.index.index_put(place, index)
         self.visible = self.visible.index_put(place, visible)
-        return self.index[self.fed], self.visible[self.fed]
 
     def reject(self, first: list[int]) -> None:
         """Note that rejected tokens lie from place `first` of each row on; no slot is touched."""

@@ -9,25 +9,14 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
-    DynamicCache,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from batchspec import storyteller
-from batchspec.cached_model import (
-    PAD,
-    CachedModel,
-    attention_layers,
-    cache_argument,
-    positions_by_token,
-)
 from batchspec.errors import DecodeError
 from batchspec.ngram import NGramDraft
-
-PROBE_BOUND = 0.05
-"""Relative difference of logits above which a change of layout is no rounding."""
+from batchspec.probe import context_length, probe
 
 
 class ModelPair:
@@ -35,11 +24,16 @@ class ModelPair:
 
     Attributes:
         target: the verifying model.
-        draft: the proposing model, with the target's vocabulary, or an n-gram draft.
+        draft: the proposing model, with the target's vocabulary up to padding, or an n-gram draft.
         tokenizer: needed for prompts given as text and for texts in results.
         name: shown to people.
         examples: prompts that show the pair well; may be empty.
+        target_attention, draft_attention: the form in which each model takes its mask; an n-gram
+            draft's is the target's and never used.
         skips_holes: whether hidden slots inside a row leave both models' results alone.
+        takes_query_masks: whether in both models the mask alone decides what a query sees. If not,
+            one of them applies the causal rule or a window by slot itself, as if each query's K/V
+            lay in the last slots; a strategy that writes them elsewhere must refuse the pair.
     """
 
     def __init__(
@@ -55,26 +49,39 @@ class ModelPair:
         Raises:
             DecodeError: a model that cannot be decoded this way, or two that do not match.
         """
-        _check_model("target", target)
-        if not isinstance(draft, NGramDraft):
-            _check_model("draft", draft)
-            self._check_vocabularies(target, draft)
         self.target = target
         self.draft = draft
         self.tokenizer = tokenizer
         self.name = name or type(target).__name__
         self.examples = examples
-        errors = (_gap_error(model, gap_at=2) for model in self.models)
-        self.skips_holes = all(error <= PROBE_BOUND for error in errors)
+        with evaluation_mode(*self.models):
+            found = [
+                probe(role, model)
+                for role, model in zip(("target", "draft"), self.models, strict=False)
+            ]
+        self._check_vocabularies()
+        self.target_attention = found[0].attention
+        self.draft_attention = found[-1].attention
+        self.skips_holes = all(abilities.skips_holes for abilities in found)
+        self.takes_query_masks = all(abilities.obeys_mask for abilities in found)
 
-    @staticmethod
-    def _check_vocabularies(target: PreTrainedModel, draft: PreTrainedModel) -> None:
-        sizes = _vocabulary(target), _vocabulary(draft)
-        if sizes[0] != sizes[1]:
-            raise DecodeError(
-                f"Target and draft must share one vocabulary, but the target has {sizes[0]} "
-                f"entries and the draft {sizes[1]}: choose a draft made for this target."
-            )
+    def _check_vocabularies(self) -> None:
+        """Sizes may differ by padding: entries that no token of the tokenizer uses."""
+        sizes = [_vocabulary(model) for model in self.models]
+        if len(set(sizes)) == 1 or (
+            self.tokenizer is not None and len(self.tokenizer) <= min(sizes)
+        ):
+            return
+        known = (
+            "no tokenizer is given"
+            if self.tokenizer is None
+            else f"the tokenizer has {len(self.tokenizer)}"
+        )
+        raise DecodeError(
+            "Target and draft must share one vocabulary up to padding, but the target has "
+            f"{sizes[0]} entries and the draft {sizes[1]}, and {known}: choose a draft made for "
+            "this target, and give the tokenizer."
+        )
 
     @property
     def models(self) -> list[PreTrainedModel]:
@@ -84,11 +91,11 @@ class ModelPair:
     @property
     def context_length(self) -> int:
         """Tokens the shorter context of the models holds."""
-        return min(map(_context, self.models))
+        return min(map(context_length, self.models))
 
     @property
     def vocabulary_size(self) -> int:
-        """Entries of the shared vocabulary."""
+        """Entries of the target's vocabulary; a draft's may have other padding."""
         return _vocabulary(self.target)
 
     @property
@@ -140,113 +147,3 @@ def evaluation_mode(*models: PreTrainedModel) -> Iterator[None]:
 
 def _vocabulary(model: PreTrainedModel) -> int:
     return model.get_output_embeddings().weight.shape[0]
-
-
-def _context(model: PreTrainedModel) -> int:
-    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return limit if isinstance(limit, int) else 2**31
-
-
-def _check_model(role: str, model: PreTrainedModel) -> None:
-    kind = f"The {role} {type(model).__name__}"
-    if model.config.is_encoder_decoder:
-        raise DecodeError(f"{kind} is an encoder-decoder; only decoder-only models work.")
-    config = model.config.get_text_config()
-    window = getattr(config, "sliding_window", None)
-    if window and window < _context(model) and "sliding_attention" in _layer_types(config, window):
-        raise DecodeError(
-            f"{kind} attends through a sliding window of {window} tokens, whose cache cannot be "
-            "rolled back row by row; choose a model with full attention."
-        )
-    if "chunked_attention" in _layer_types(config, window):
-        raise DecodeError(
-            f"{kind} attends in chunks, counted by cache slot, which padding would shift; choose a "
-            "model with full attention."
-        )
-    scaling = _rope_types(config) & {"dynamic", "longrope"}
-    if scaling:
-        raise DecodeError(
-            f"{kind} scales its rotary positions ({scaling.pop()}) by the longest sequence of the "
-            "batch, so a row would depend on its neighbours; choose a model with fixed scaling."
-        )
-    _check_cache(kind, model)
-    _check_padding(kind, model)
-
-
-def _layer_types(config: PreTrainedConfig, window: int | None) -> set[str]:
-    """Kinds of attention; a config that has a window and names no kinds uses it in all layers."""
-    types = getattr(config, "layer_types", None)
-    return set(types) if types else ({"sliding_attention"} if window else set())
-
-
-def _rope_types(config: PreTrainedConfig) -> set[str]:
-    """Names of the rotary scalings, which some configs hold per kind of layer."""
-    found = set()
-    waiting = [getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")]
-    while waiting:
-        parameters = waiting.pop()
-        if isinstance(parameters, dict):
-            found |= {parameters.get("rope_type"), parameters.get("type")}
-            waiting += parameters.values()
-    return {name for name in found if isinstance(name, str)}
-
-
-@torch.inference_mode()
-def _check_cache(kind: str, model: PreTrainedModel) -> None:
-    """A forward over two tokens must leave two slots in every layer of a plain cache."""
-    cache = DynamicCache()
-    ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
-    problem = None
-    try:
-        model(input_ids=ids, use_cache=True, **{cache_argument(model): cache})
-    except (TypeError, ValueError, AttributeError, IndexError, RuntimeError, KeyError) as error:
-        problem = error
-    layers = attention_layers(cache)
-    if len(layers) != len(cache.layers) or not layers or layers[0].get_seq_length() != 2:
-        raise DecodeError(
-            f"{kind} keeps a recurrent state instead of one cache entry a token, so rollback is "
-            "impossible for this layer type; choose a model with full attention."
-        ) from problem
-    if problem is not None:
-        raise DecodeError(f"{kind} cannot run a forward with a cache: {problem}.") from problem
-
-
-def _check_padding(kind: str, model: PreTrainedModel) -> None:
-    """A row must come out the same behind left pads as alone."""
-    try:
-        difference = _gap_error(model, gap_at=0)
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise DecodeError(
-            f"{kind} does not take an attention mask of four dimensions, which keeps the rows of a "
-            "ragged batch apart; choose a model without ALiBi."
-        ) from error
-    if difference > PROBE_BOUND:
-        raise DecodeError(
-            f"{kind} gives a row other results behind left pads than alone (by {difference:.0%}), "
-            "so it cannot be decoded in a batch; choose a model with explicit positions."
-        )
-
-
-@torch.inference_mode()
-def _gap_error(model: PreTrainedModel, gap_at: int) -> float:
-    """How much a hidden slot among three tokens changes the last one's logits, relatively."""
-    tokens = [1, 2, 3]
-    index = [0, 1, 2]
-    alone = CachedModel("probe", model, positions_by_token)
-    gapped = CachedModel("probe", model, positions_by_token)
-    logits = []
-    with evaluation_mode(model):
-        for cached, gap in ((alone, 0), (gapped, 1)):
-            cached.reset([0])
-            ids = tokens[:gap_at] + [0] * gap + tokens[gap_at:]
-            places = index[:gap_at] + [PAD] * gap + index[gap_at:]
-            device = cached.device
-            logits.append(
-                cached.feed(
-                    torch.tensor([ids], device=device),
-                    torch.tensor([places], device=device),
-                    logits=1,
-                ).double()
-            )
-    right, found = logits
-    return float((found - right).norm() / right.norm().clamp(min=1e-12))

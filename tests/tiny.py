@@ -36,8 +36,16 @@ _SHAPE = {
     "max_position_embeddings": 128,
 }
 _ALIKE = {**_SHAPE, "num_key_value_heads": 4}
+_NEO = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_layers": 2,
+    "num_heads": 4,
+    "max_position_embeddings": 128,
+    "attention_types": [[["global", "local"], 1]],
+}
 _MAMBA = {"mamba_d_state": 4, "use_mamba_kernels": False}
-_SCALE = {"bloom": 3.0, "gemma2": 3.0, "zamba": 3.0}
+_SCALE = {"bloom": 3.0, "gemma2": 3.0, "gemma3": 3.0, "falcon alibi": 5.0, "zamba": 3.0}
 _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "bloom": (
         "Bloom",
@@ -45,21 +53,44 @@ _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "falcon": ("Falcon", {**_ALIKE, "alibi": False}),
     "falcon alibi": ("Falcon", {**_ALIKE, "alibi": True}),
-    "gemma2": ("Gemma2", {**_SHAPE, "head_dim": 8, "tie_word_embeddings": False}),
+    "gemma2": (
+        "Gemma2",
+        {**_SHAPE, "head_dim": 8, "tie_word_embeddings": False, "sliding_window": 8},
+    ),
+    "gemma3": (
+        "Gemma3",
+        {
+            **_SHAPE,
+            "head_dim": 8,
+            "tie_word_embeddings": False,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
     "gpt2": ("GPT2", {"n_positions": 128, "n_embd": 32, "n_inner": 64, "n_layer": 2, "n_head": 4}),
+    "gpt_neo": ("GPTNeo", {**_NEO, "window_size": 8}),
+    "gpt_neo wide": ("GPTNeo", {**_NEO, "window_size": 256}),
     "gpt_neox": ("GPTNeoX", _ALIKE),
     "jamba": (
         "Jamba",
         {**_SHAPE, **_MAMBA, "attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 2},
     ),
     "llama": ("Llama", _SHAPE),
-    "llama4 chunked": (
+    "llama4": (
         "Llama4",
-        {**_SHAPE, "head_dim": 8, "attention_chunk_size": 8, "moe_layers": []},
+        {
+            **_SHAPE,
+            "head_dim": 8,
+            "attention_chunk_size": 8,
+            "moe_layers": [],
+            "layer_types": ["chunked_attention", "full_attention"],
+            "no_rope_layers": [1, 0],
+        },
     ),
     "mamba": ("Mamba", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}),
     "mistral": ("Mistral", {**_SHAPE, "sliding_window": None}),
     "mistral sliding": ("Mistral", {**_SHAPE, "sliding_window": 8}),
+    "mixtral": ("Mixtral", {**_SHAPE, "num_local_experts": 4, "sliding_window": None}),
     "mpt": (
         "Mpt",
         {
@@ -71,6 +102,7 @@ _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "opt": ("OPT", {**_ALIKE, "ffn_dim": 64, "word_embed_proj_dim": 32}),
+    "phi3": ("Phi3", {**_SHAPE, "sliding_window": 8}),
     "phi3 longrope": (
         "Phi3",
         {
@@ -103,14 +135,16 @@ def tiny(
     seed: int = 0,
     scale: float | None = None,
     vocabulary: int = VOCABULARY,
+    attention: str | None = None,
 ) -> PreTrainedModel:
     """A random model whose weights are scaled up, so that it does not repeat one token."""
     name, shape = _KINDS[family]
-    config_name = "Llama4TextConfig" if name == "Llama4" else f"{name}Config"
+    config_name = f"{name}TextConfig" if name in ("Gemma3", "Llama4") else f"{name}Config"
     model_name = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
     special = {"vocab_size": vocabulary, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     torch.manual_seed(seed)
     config = getattr(transformers, config_name)(**copy.deepcopy(shape), **special)
+    config._attn_implementation = attention
     model: PreTrainedModel = getattr(transformers, model_name)(config).float().eval()
     with torch.no_grad():
         for parameter in model.parameters():

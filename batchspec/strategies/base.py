@@ -38,6 +38,7 @@ class Strategy(ABC):
         correct: whether its tokens equal the reference's.
         speculative: whether it drafts at all.
         leaves_holes: whether hidden slots stay inside a row.
+        needs_query_masks: whether the mask alone must decide what a query sees.
         cached_model: how its caches are written.
         rows: the rows in the caches, in batch order.
         started: those of them whose prompts were cached last.
@@ -51,6 +52,7 @@ class Strategy(ABC):
     correct: ClassVar[bool]
     speculative: ClassVar[bool] = True
     leaves_holes: ClassVar[bool] = False
+    needs_query_masks: ClassVar[bool] = False
     cached_model: ClassVar[type[CachedModel]] = CachedModel
 
     def __init__(
@@ -66,7 +68,9 @@ class Strategy(ABC):
         self.lag = 1
         self.context_length = pair.context_length
         self.filler = pair.filler_token_id
-        self.target = self.cached_model("target", pair.target, self.positions)
+        self.target = self.cached_model(
+            "target", pair.target, self.positions, pair.target_attention
+        )
         self.rule = RULES[config.rule](config)
         self.drafter = self._drafter(pair) if self.speculative else None
         self.draft: Draft | None = None
@@ -77,7 +81,9 @@ class Strategy(ABC):
     def _drafter(self, pair: ModelPair) -> Drafter:
         if isinstance(pair.draft, NGramDraft):
             return NGramDrafter(pair.draft)
-        cached = self.cached_model("draft", pair.draft, self.positions)
+        cached = self.cached_model(
+            "draft", pair.draft, self.positions, pair.draft_attention, pair.vocabulary_size
+        )
         return ModelDrafter(cached, self.rule.propose)
 
     @property

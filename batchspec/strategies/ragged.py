@@ -23,6 +23,7 @@ class Ragged(Strategy):
     title = "Ragged"
     summary = "every row at its own length"
     correct = True
+    needs_query_masks = True
     cached_model = LaneModel
 
     def __init__(
