@@ -13,12 +13,21 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from architectures import (
+    BY_SLOT,
+    CASES,
+    CAUSAL_BY_SLOT,
+    COUNTING_SLOTS,
+    EAGER_ONLY,
+    FAMILIES,
+    LIMITED,
+    strategies_of,
+)
 from batchspec import DecodeConfig, DecodeError, ModelPair, NGramDraft, decode, generate, record
 from batchspec.attention import Span
 from batchspec.cached_model import CachedModel, positions_by_token
 from batchspec.step import Step
 from tiny import (
-    CORRECT,
     LONGEST,
     ROWS,
     SPECULATIVE,
@@ -31,38 +40,6 @@ from tiny import (
     tiny,
     watched,
 )
-
-EAGER_ONLY = ("bloom", "gemma2", "gpt_neo", "gpt_neo wide", "mpt")
-"""Families that transformers itself has no sdpa for."""
-FAMILIES = (
-    *EAGER_ONLY,
-    "falcon",
-    "falcon alibi",
-    "gemma3",
-    "gpt2",
-    "gpt_neox",
-    "llama",
-    "llama4",
-    "mistral",
-    "mistral sliding",
-    "mixtral",
-    "opt",
-    "phi3",
-    "qwen3",
-)
-COUNTING_SLOTS = ("gpt_neo", "gpt_neo wide", "mpt")
-"""Families that measure distance or a window in slots, so that no row may have holes."""
-BY_SLOT = ("bloom", "falcon alibi")
-CAUSAL_BY_SLOT = (*BY_SLOT, "gpt_neo", "gpt_neo wide")
-"""Families in which slots alone decide what comes before what."""
-LIMITED = ("gemma2", "gemma3", "llama4", "mistral sliding", "phi3")
-"""Families some layers of which see 8 tokens at most; all prompts and texts here are longer."""
-CASES = [
-    (family, attention)
-    for family in FAMILIES
-    for attention in ("eager", "sdpa")
-    if attention == "eager" or family not in EAGER_ONLY
-]
 
 every_case = pytest.mark.parametrize(("family", "attention"), CASES)
 
@@ -78,11 +55,6 @@ def pair_of(family: str, attention: str = "eager") -> tuple[ModelPair, list[list
     """A pair and what its target writes alone; no test may change it."""
     target = tiny(family, attention=attention)
     return ModelPair(target, noisy(target)), [reference(target, row, LONGEST) for row in ROWS]
-
-
-def strategies_of(family: str) -> list[str]:
-    refused = {"holes": COUNTING_SLOTS, "ragged": CAUSAL_BY_SLOT}
-    return [name for name in CORRECT if family not in refused.get(name, ())]
 
 
 @every_case

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchspec import DecodeConfig, generate, record
+from architectures import CASES, strategies_of
+from batchspec import DecodeConfig, ModelPair, NGramDraft, generate, record
 from tiny import (
     DRAFTS,
     FAMILIES,
@@ -22,9 +25,15 @@ from tiny import (
     accepted_by_round,
     all_written,
     assert_telling,
+    noisy,
+    reference,
     shared_pair,
+    tiny,
     written,
 )
+
+CASES_DRAWN = int(os.environ.get("PROPERTY_CASES", "60"))
+"""Cases of the widest property; thousands of them take an hour."""
 
 thorough = settings(max_examples=50, deadline=None, derandomize=True)
 brief = settings(max_examples=15, deadline=None, derandomize=True)
@@ -145,3 +154,57 @@ def test_pad_is_wrong_but_never_crashes_nor_overruns(
         assert not set(tokens[:-1]) & set(eos)
     wrong = [place for place in trace.first_divergence if place is not None]
     assert not wrong or trace.first_violation is not None
+
+
+@cache
+def everything(family: str, attention: str, dtype: str, draft: str) -> ModelPair:
+    """A pair of any architecture; its target is the same for every draft."""
+    target = (
+        everything(family, attention, dtype, "ngram").target
+        if draft != "ngram"
+        else tiny(family, attention=attention).to(getattr(torch, dtype))
+    )
+    drafts = {
+        "copy": lambda: target,
+        "noisy": lambda: noisy(target),
+        "other": lambda: shared_pair("llama").target,
+        "ngram": lambda: NGramDraft(max_ngram=2),
+    }
+    return ModelPair(target, drafts[draft]())
+
+
+@cache
+def alone(family: str, attention: str, dtype: str, row: tuple[int, ...]) -> list[int]:
+    """What the target of `everything` writes by full forwards."""
+    return reference(everything(family, attention, dtype, "ngram").target, list(row), LONGEST)
+
+
+@settings(max_examples=CASES_DRAWN, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_architecture_precision_and_draft_is_exact(data: st.DataObject) -> None:
+    draw = data.draw
+    family, attention = draw(st.sampled_from(CASES))
+    # Softmax of eager attention runs in float32, where a row of pads in float64 turns into NaN.
+    wide = attention == "sdpa" and family != "mixtral"
+    dtype = draw(st.sampled_from(["float32", "float64"] if wide else ["float32"]))
+    pair = everything(family, attention, dtype, draw(st.sampled_from([*DRAFTS, "ngram"])))
+    rows = draw(prompts)
+    count = draw(st.integers(0, LONGEST))
+    texts = [alone(family, attention, dtype, tuple(row)) for row in rows]
+    emitted = sorted({token for text in texts for token in text})
+    eos = tuple(draw(st.lists(st.sampled_from(emitted), max_size=2, unique=True)))
+    config = DecodeConfig(
+        strategy=draw(st.sampled_from(strategies_of(family))),
+        draft_tokens=draw(st.integers(1, 7)),
+        max_new_tokens=count,
+        batch_size=draw(st.integers(1, 6)),
+        window=draw(st.integers(1, 8)),
+        length_bucket=draw(st.sampled_from([1, 1, 4, 64])),
+        grouping=draw(st.booleans()),
+        eos_token_ids=eos,
+    )
+    expected = [
+        text[: next((place + 1 for place, token in enumerate(text[:count]) if token in eos), count)]
+        for text in texts
+    ]
+    assert generate(pair, rows, config).tokens == expected
