@@ -23,6 +23,7 @@ from tiny import (
     all_written,
     assert_ragged,
     assert_telling,
+    noisy,
     shared_pair,
     tiny,
     watched,
@@ -208,3 +209,21 @@ def test_a_diagnosis_does_not_depend_on_training_mode() -> None:
 def test_a_violation_is_told_in_words(violation: Violation, words: str) -> None:
     assert describe(violation).startswith(violation.invariant)
     assert words in describe(violation)
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("strategy", ["holes", "eqspec", "ragged"])
+def test_rounding_of_half_precision_is_never_called_a_state_error(
+    precision: torch.dtype, strategy: str
+) -> None:
+    target = tiny("llama").to(precision)
+    pair = ModelPair(target, noisy(tiny("llama")).to(precision))
+    prompts = [
+        [(7 * row + 3 * place) % 89 + 5 for place in range(row % 9 + 1)] for row in range(24)
+    ]
+    settings = config(strategy, max_new_tokens=24, batch_size=3)
+    reasons = [
+        reason for reason in compare(pair, prompts, [settings])[strategy].diagnosis if reason
+    ]
+    assert all(reason.startswith("numeric tie") for reason in reasons)
+    assert reasons or precision is torch.float16
