@@ -63,6 +63,6 @@ function positionsView(lane, frame, state) {
   return slotRows(lane, frame, state, (cache, row, slot, look) => {
     const wrong = isMisplaced(cache, row, slot) || isLeak(cache, row, slot) ? " wrong" : "";
     const text = look === "pad" && !wrong ? "" : `${cache.position[row][slot]}`;
-    return { look: look + wrong, markup: text };
+    return { look: look + wrong + (text.length > 3 ? " long" : ""), markup: text };
   });
 }
