@@ -9,7 +9,7 @@ from typing import Any
 from visuals.palette import LOOKS, legend_markup, palette_css
 
 _FOLDER = Path(__file__).parent / "player"
-_SCRIPTS = ("trace", "tokens", "slots", "mask", "verdict", "card", "large", "player")
+_SCRIPTS = ("trace", "rows", "tokens", "slots", "mask", "verdict", "card", "large", "player")
 
 
 def player_markup() -> str:

@@ -54,6 +54,27 @@ def test_keys_and_buttons_move_one_cursor_without_the_server(page: Page) -> None
     assert not requests
 
 
+def test_the_details_of_a_cell_follow_the_frames(page: Page) -> None:
+    press(page, "ArrowRight", 1)
+    press(page, "ArrowRight", 2)
+    page.hover('[data-lane="pad"] [data-view="cache"] .accepted >> nth=0')
+    card = page.locator("#player .card")
+    expect(card).to_contain_text("draft, visible")
+    press(page, "ArrowRight", 3)
+    expect(card).to_be_visible()
+    expect(card).to_contain_text("committed, visible")
+    page.mouse.move(2, 2)
+    expect(card).to_be_hidden()
+
+
+def test_a_step_keeps_the_cells_that_stay(page: Page) -> None:
+    first = page.locator('[data-lane="eqspec"] [data-view="cache"] [data-slot] >> nth=0')
+    node = first.element_handle()
+    for frame in range(1, 4):
+        press(page, "ArrowRight", frame)
+    assert node and first.evaluate("(now, before) => now === before", node)
+
+
 def test_keys_are_left_alone_in_a_text_box(page: Page) -> None:
     page.click("#prompts textarea")
     page.keyboard.press("ArrowRight")

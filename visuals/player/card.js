@@ -1,7 +1,7 @@
 // The details card: everything known of the cell under the pointer.
 
 function cellDetails(lane, frame, state, target) {
-  const row = Number(target.closest("[data-row]")?.dataset.row ?? state.row);
+  const row = Number(target.closest("[data-row]").dataset.row);
   if (target.dataset.chip !== undefined) {
     const place = Number(target.dataset.chip);
     const token = frame.token[row][place];

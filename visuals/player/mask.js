@@ -26,24 +26,24 @@ function maskOf(frame, row) {
 function maskView(lane, frame, state) {
   const { model, queries, fed } = maskOf(frame, state.row);
   if (!queries.length)
-    return [`<p class="none">Row ${state.row} is not in the batch now.</p>`];
+    return `Row ${state.row} is not in the batch now.`;
   const { start, end } = slotWindow(lane, frame, model, state);
   const shown = queries.slice(-QUERIES_SHOWN);
   return shown.map((query) => {
     const cells = [];
     for (let slot = start; slot < end; slot += 1) cells.push(maskCell(query, slot));
-    const label = fed ? chipText(lane, query.token) : "next";
-    return `<div class="row query"><small>${label}</small><div class="slots" style="--columns:${state.columns}">${cells.join("")}</div><span class="end"></span></div>`;
+    const name = fed ? chipText(lane, query.token) : "next";
+    return { look: "row query", name, strip: "slot", first: start, cells, end: "" };
   });
 }
 
 const MASK_CELLS = {
-  "11": '<i class="seen"></i>', "00": '<i class="unseen"></i>',
-  "10": '<i class="leak wrong">!</i>', "01": '<i class="loss wrong">−</i>',
+  "11": { look: "seen", markup: "" }, "00": { look: "unseen", markup: "" },
+  "10": { look: "leak wrong", markup: "!" }, "01": { look: "loss wrong", markup: "−" },
 };
 
 function maskCell(query, slot) {
-  if (slot >= query.allowed.length) return '<i class="free"></i>';
+  if (slot >= query.allowed.length) return FREE;
   return MASK_CELLS[query.allowed[slot] + query.should[slot]];
 }
 

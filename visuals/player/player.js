@@ -65,22 +65,23 @@ function measureColumns() {
   if (!lane) return;
   const inside = lane.clientWidth - 24 - 20 - 52 - 12;
   state.columns = Math.max(12, Math.floor(inside / 18));
+  root.style.setProperty("--columns", state.columns);
 }
 
 function paint(place) {
   cursor = place;
   const step = steps[place];
   for (const lane of payload.lanes) paintLane(find(`[data-lane="${CSS.escape(lane.strategy)}"]`), lane, place);
-  find(".story").innerHTML = payload.stories[step.phase];
-  find(".phases").innerHTML = `<span>Round <b>${step.round}</b></span>` + payload.phases
+  write(find(".story"), payload.stories[step.phase]);
+  write(find(".phases"), `<span>Round <b>${step.round}</b></span>` + payload.phases
     .filter((phase) => steps.some((other) => other.phase === phase))
-    .map((phase) => `<span class="${phase === step.phase ? "on" : ""}">${phase[0].toUpperCase()}${phase.slice(1)}</span>`).join("");
+    .map((phase) => `<span class="${phase === step.phase ? "on" : ""}">${phase[0].toUpperCase()}${phase.slice(1)}</span>`).join(""));
   find(".segments .current")?.classList.remove("current");
   find(".segments").children[place].classList.add("current");
   const range = find("input[type=range]");
   range.value = place;
   range.setAttribute("aria-valuetext", `round ${step.round}, ${step.phase}`);
-  find(".card").hidden = true;
+  drawCard();
   if (find("dialog").open) drawLarge();
   afterPaint(() => {
     Object.assign(root.dataset, {
@@ -96,46 +97,37 @@ function afterPaint(done) {
   channel.port2.postMessage(null);
 }
 
-const VIEWS = {
-  tokens: tokensView, cache: cacheView, positions: positionsView, mask: maskView,
-  invariants: invariantsView, round: roundView, outputs: outputsView,
-};
+const VIEWS = { tokens: tokensView, cache: cacheView, positions: positionsView, mask: maskView };
 
 function paintLane(section, lane, place) {
   const number = lane.at[place], frame = lane.frames[number];
   const last = number === lane.frames.length - 1;
   section.classList.toggle("over", last && place < steps.length - 1);
   for (const [name, view] of Object.entries(VIEWS))
-    write(section.querySelector(`[data-view="${name}"]`), view(lane, frame, state, number));
-  const part = (name) => section.querySelector(`[data-part="${name}"]`);
-  part("verdict").innerHTML = verdictMarkup(lane, frame, last);
-  part("stats").innerHTML = statsMarkup(lane, number);
-  part("sentence").innerHTML = last && !isFresh(lane, place) ? "Finished: all rows are done." : lane.sentences[number];
+    drawView(section.querySelector(`[data-view="${name}"]`), view(lane, frame, state));
   const cause = lane.causes[number];
-  part("cause").innerHTML = cause ? `<b>Why it goes wrong</b><ol>${cause}</ol>` : "";
+  const parts = {
+    "part=verdict": verdictMarkup(lane, frame, last),
+    "part=stats": statsMarkup(lane, number),
+    "part=sentence": last && !isFresh(lane, place) ? "Finished: all rows are done." : lane.sentences[number],
+    "part=cause": cause && `<b>Why it goes wrong</b><ol>${cause}</ol>`,
+    "view=invariants": invariantsMarkup(lane, number),
+    "view=round": roundMarkup(lane, frame, state),
+    "view=outputs": outputsMarkup(lane, frame, state),
+  };
+  for (const [name, markup] of Object.entries(parts)) write(section.querySelector(`[data-${name}]`), markup);
   captions(section, lane, frame);
-}
-
-// A phase leaves most rows as they were: only those that changed are laid out and painted again.
-const written = new WeakMap();
-function write(node, rows) {
-  const before = written.get(node) ?? [];
-  written.set(node, rows);
-  if (before.length !== rows.length) node.innerHTML = rows.join("");
-  else rows.forEach((row, place) => {
-    if (row !== before[place]) node.children[place].outerHTML = row;
-  });
 }
 
 function captions(section, lane, frame) {
   const caption = (view) => section.querySelector(`[data-caption="${view}"]`);
   const { start, end } = slotWindow(lane, frame, state.model, state);
   const range = start ? `slots ${start}–${end - 1}` : `${end} slots`;
-  caption("tokens").textContent = frame.phase === "draft" ? "drafted" : "accepted this round";
-  caption("cache").textContent = `${state.model}, ${range}`;
-  caption("positions").textContent = "as fed";
-  caption("mask").innerHTML = `row ${state.row}: ${maskCaption(lane, frame, state)}`;
-  caption("round").textContent = roundCaption(lane, frame);
+  write(caption("tokens"), frame.phase === "draft" ? "drafted" : "accepted this round");
+  write(caption("cache"), `${state.model}, ${range}`);
+  write(caption("positions"), "as fed");
+  write(caption("mask"), `row ${state.row}: ${maskCaption(lane, frame, state)}`);
+  write(caption("round"), roundCaption(lane, frame));
 }
 
 function go(place) {
@@ -207,16 +199,30 @@ function chooseModel(model) {
   go(current());
 }
 
+// The card tells of the cell under the pointer, also while the frames go by under it.
+const TOLD = "[data-chip], [data-row] [data-slot]:not(.free)";
+let pointed = null;
+function drawCard() {
+  const told = pointed?.isConnected && pointed.matches(TOLD);
+  find(".card").hidden = !told;
+  if (!told) return;
+  const lane = payload.lanes.find((other) => other.strategy === pointed.closest(".lane").dataset.lane);
+  find(".card").innerHTML = cellDetails(lane, frameOf(lane, cursor), state, pointed);
+}
+
 root.addEventListener("mouseover", (event) => {
-  const cell = event.target.closest("[data-chip], [data-slot]");
+  pointed = event.target.closest(TOLD);
+  drawCard();
+  if (!pointed) return;
   const card = find(".card");
-  card.hidden = !cell;
-  if (!cell) return;
-  const lane = payload.lanes.find((other) => other.strategy === cell.closest(".lane").dataset.lane);
-  card.innerHTML = cellDetails(lane, frameOf(lane, cursor), state, cell);
-  const box = cell.getBoundingClientRect(), frame = root.getBoundingClientRect();
+  const box = pointed.getBoundingClientRect(), frame = root.getBoundingClientRect();
   const left = Math.min(box.left - frame.left, frame.width - card.offsetWidth - 8);
   card.style.translate = `${Math.max(0, left)}px ${box.bottom - frame.top + 4}px`;
+});
+
+root.addEventListener("mouseleave", () => {
+  pointed = null;
+  drawCard();
 });
 
 let large = null;

@@ -12,10 +12,16 @@ function tokensView(lane, frame, state) {
       const text = look === "pad" ? "pad" : chipText(lane, tokens[place]);
       const letters = look === "pad" ? 3 : tokenText(lane, tokens[place]).trim().length;
       room -= CHARACTER * Math.max(1, letters) + CHIP_FRAME;
-      chips.unshift(`<span class="chip ${look}${look === "pad" ? " wrong" : ""}" data-chip="${place}">${
-        state.palette[look].glyph && look !== "pad" ? `<i>${state.palette[look].glyph}</i>` : ""}${text}</span>`);
+      const glyph = look === "pad" ? "" : state.palette[look].glyph;
+      chips.unshift({
+        look: `chip ${look}${look === "pad" ? " wrong" : ""}`,
+        markup: `${glyph && `<i>${glyph}</i>`}${text}`,
+      });
     }
-    return rowMarkup(frame, row, `<div class="chips">${chips.join("")}</div>`, scoreMarkup(frame, row), state);
+    return {
+      row, look: rowLook(frame, row, state), name: `${row}`, strip: "chip", first: count - chips.length,
+      cells: chips, end: scoreMarkup(frame, row),
+    };
   });
 }
 
@@ -31,8 +37,6 @@ function scoreMarkup(frame, row) {
   return `<b>${frame.accepted[row]}</b>/${frame.drafted[row]}`;
 }
 
-function rowMarkup(frame, row, content, end, state) {
-  const off = isActive(frame, row) ? "" : " off";
-  const chosen = row === state.row ? " chosen" : "";
-  return `<div class="row${off}${chosen}" data-row="${row}"><small>${row}</small>${content}<span class="end">${end}</span></div>`;
+function rowLook(frame, row, state) {
+  return `row${isActive(frame, row) ? "" : " off"}${row === state.row ? " chosen" : ""}`;
 }

@@ -1,13 +1,13 @@
 // The verdict: invariants, outputs held against the reference, and where the time went.
 
 // An invariant that broke once stays broken: a row that has left took its evidence along.
-function invariantsView(lane, frame, state, number) {
+function invariantsMarkup(lane, number) {
   return Object.entries(lane.invariants).map(([name, what]) => {
     const fault = lane.totals[number].faults[name];
     if (!fault) return `<span class="yes">✓ ${name} ${what}</span>`;
     const rows = `row${fault.rows.length > 1 ? "s" : ""} ${fault.rows.join(", ")}`;
     return `<button class="no" data-invariant="${name}" title="Broke first in round ${fault.round}: go there">✗ ${name} ${what}<small> ${rows}</small></button>`;
-  });
+  }).join("");
 }
 
 function verdictMarkup(lane, frame, last) {
@@ -26,7 +26,7 @@ function statsMarkup(lane, place) {
   return `mean acceptance length <b>${mean}</b> · target forwards <b>${total.forwards}</b> · tokens/s <b>${speed}</b>`;
 }
 
-function outputsView(lane, frame, state) {
+function outputsMarkup(lane, frame, state) {
   return frame.token.map((_, row) => {
     const written = frame.length[row] - lane.prompts[row].length;
     const tokens = lane.generated[row].slice(0, written);
@@ -39,15 +39,15 @@ function outputsView(lane, frame, state) {
     const place = wrong.slot;
     const reference = lane.reference[row].slice(place, Math.max(written, place + 1));
     return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens.slice(0, place)))}<mark title="first divergence, new token ${place + 1}">✗${text(tokens.slice(place, place + 1))}</mark><del>${text(visible(tokens.slice(place + 1)))}</del><p class="reference">reference: …<ins>${text(visible(reference))}</ins></p></div></div>`;
-  });
+  }).join("");
 }
 
-function roundView(lane, frame, state) {
+function roundMarkup(lane, frame, state) {
   const parts = lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill");
   const total = parts.reduce((sum, part) => sum + part.seconds, 0);
-  if (!total) return [];
+  if (!total) return "";
   const scale = Math.max(state.longestRound[frame.round], total);
-  return [`<div class="ledger">${parts.map((part) => `<i class="${part.phase}" style="width:${100 * part.seconds / scale}%" title="${part.phase} ${(1000 * part.seconds).toFixed(1)} ms"></i>`).join("")}</div>`];
+  return `<div class="ledger">${parts.map((part) => `<i class="${part.phase}" style="width:${100 * part.seconds / scale}%" title="${part.phase} ${(1000 * part.seconds).toFixed(1)} ms"></i>`).join("")}</div>`;
 }
 
 function roundCaption(lane, frame) {
