@@ -75,7 +75,8 @@ def test_each_phase_is_told_with_the_numbers_of_its_frame() -> None:
     for number, frame in enumerate(trace.frames):
         text = sentence(trace, number)
         if frame.phase == "prefill":
-            assert "3 prompts of 1 to 20 tokens; rows 0 and 2 got 17 to 19 left pads." in text
+            assert "Rows 0, 1 and 2 enter with 1 to 20 prompt tokens" in text
+            assert "; rows 0 and 2 got 17 to 19 left pads." in text
         if frame.phase == "draft":
             assert f"{frame.drafted.clip(0).sum()} drafts" in text
         if frame.phase == "synchronize" and frame.slots_moved:
@@ -119,6 +120,20 @@ def test_offsets_in_the_sentence_are_the_moves_of_the_left_edges() -> None:
             assert (f"row {row} {move:+d}" if move else f"row {row} ±0") in sentence(trace, number)
             told += 1
     assert told > 3
+
+
+@pytest.mark.parametrize("strategy", ["holes", "ragged"])
+def test_what_stays_masked_is_counted(strategy: str) -> None:
+    trace = traced(strategy)
+    told = 0
+    for number, frame in enumerate(trace.frames):
+        going_on = frame.active & ~frame.finished
+        holes = (frame.target.state[going_on] == SLOT_STATES.index("hole")).sum()
+        if frame.phase == "synchronize" and going_on.any():
+            words = f"{holes} rejected slot" if holes else "every offset is zero"
+            assert words in sentence(trace, number).lower()
+            told += holes > 0
+    assert told > 2
 
 
 def test_a_rejection_names_both_words() -> None:

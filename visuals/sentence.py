@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STORY = {
     "prefill": "Both models read the prompts, all but each last token, and keep keys and values "
-    "in their caches. Shorter prompts are padded on the left.",
+    "in their caches.",
     "schedule": "The pool chooses which rows run together.",
     "draft": "The small draft model proposes up to {k} tokens for every row, one forward each.",
     "verify": "The large target judges all drafts of all rows in one forward: a row keeps drafts "
@@ -25,7 +25,7 @@ STORY = {
 }
 """The phase in general, for the line above the lanes."""
 
-_PAD, _STALE = SLOT_STATES.index("pad"), SLOT_STATES.index("stale")
+_PAD, _STALE, _HOLE = map(SLOT_STATES.index, ("pad", "stale", "hole"))
 _WON = tuple(map(ROLES.index, ("accepted", "correction", "bonus")))
 PHASES = tuple(STORY)
 _CAUSES = ("I2", "I1", "I3", "I4")
@@ -128,7 +128,9 @@ def _prefill(frame: Frame) -> str:
     rows = np.flatnonzero(frame.active)
     pads = (frame.target.state[rows] == _PAD).sum(1)
     padded = rows[pads > 0]
-    text = f"{len(rows)} prompts of {_span(frame.length[rows])} tokens"
+    enter = "enters" if len(rows) == 1 else "enter"
+    text = f"{_rows(rows.tolist())} {enter} with {_span(frame.length[rows])} prompt tokens"
+    text = text[0].upper() + text[1:]
     if not len(padded):
         return f"{text}: no pads needed."
     return f"{text}; {_rows(padded.tolist())} got {_span(pads[pads > 0])} left pads."
@@ -229,6 +231,10 @@ def _synchronize(trace: Trace, frame: Frame, before: Frame | None) -> str:
 def _offsets(frame: Frame, before: Frame, rows: np.ndarray) -> str:
     """The paper's offsets: how many slots each row's left edge moved."""
     offset = _left_pads(frame, rows) - _left_pads(before, rows)
+    masked = int((frame.target.state[rows] == _HOLE).sum())
+    if masked:
+        stay = "slot stays, masked" if masked == 1 else "slots stay, masked"
+        return f"{masked} rejected {stay}; <b>nothing moves</b>"
     if not offset.any():
         return "every offset is zero: only rejected slots are cut, <b>nothing moves</b>"
     moves = ", ".join(

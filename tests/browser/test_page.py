@@ -136,7 +136,7 @@ def test_own_prompts_run_live_and_markup_in_them_stays_text(page: Page) -> None:
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     text = '<img src=x onerror=alert(1)> a<b & "q"'
-    run(page, f"{text}\n</script> said\nOne, two,", new_tokens="12", batch_size="2")
+    run(page, f"{text}\n</script> said 🦊\nOne, two,", new_tokens="12", batch_size="2")
     page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
     assert page.locator('[data-lane="pad"] [data-view="tokens"] .row').count() == 3
     for frame in range(1, 6):
@@ -144,7 +144,8 @@ def test_own_prompts_run_live_and_markup_in_them_stays_text(page: Page) -> None:
         page.hover('[data-lane="eqspec"] [data-view="tokens"] .chip >> nth=-1')
     assert not dialogs
     assert page.locator("#player img, #player script").count() == 0
-    assert text in page.inner_text('[data-lane="eqspec"] [data-view="outputs"]')
+    outputs = page.inner_text('[data-lane="eqspec"] [data-view="outputs"]')
+    assert text in outputs and "said 🦊" in outputs and "\ufffd" not in outputs
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,7 @@ function paintLane(section, lane, place) {
 
 function captions(section, lane, frame) {
   const caption = (view) => section.querySelector(`[data-caption="${view}"]`);
-  const { start, end } = slotWindow(lane, frame, state.model, state);
-  const range = start ? `slots ${start}–${end - 1}` : `${end} slots`;
+  const range = slotRange(lane, frame, state);
   write(caption("tokens"), frame.phase === "draft" ? "drafted" : "accepted this round");
   write(caption("cache"), `${state.model}, ${range}`);
   write(caption("positions"), "as fed");

@@ -7,6 +7,14 @@ function slotWindow(lane, frame, model, state) {
   return { start: Math.max(0, end - state.columns), end };
 }
 
+// Where every row ends at its own length, a row shows its own last slots.
+function rowWindow(lane, frame, model, state, row) {
+  const { start, end } = slotWindow(lane, frame, model, state);
+  const held = frame[model].state.map((kinds) => kinds.findLastIndex((kind) => kind > 0) + 1);
+  const own = Math.max(end - start, end - Math.max(...held) + held[row]);
+  return { start: own - (end - start), end: own };
+}
+
 function slotLook(lane, frame, cache, row, slot, chips) {
   const kind = lane.slot_states[cache.state[row][slot]];
   const place = cache.expected[row][slot];
@@ -30,6 +38,14 @@ const isOff = (lane, model, cache, row, slot) =>
 const isMisplaced = (cache, row, slot) => cache.visible[row][slot] === "1" &&
   cache.expected[row][slot] >= 0 && cache.position[row][slot] !== cache.expected[row][slot];
 
+function slotRange(lane, frame, state) {
+  const { start, end } = slotWindow(lane, frame, state.model, state);
+  if (!start) return `${end} slots`;
+  const alike = !frame[state.model] || frame.token.every((_, row) => !isActive(frame, row) ||
+    rowWindow(lane, frame, state.model, state, row).start === start);
+  return alike ? `slots ${start}–${end - 1}` : `last ${end - start} slots of each row`;
+}
+
 const FREE = { look: "free", markup: "" };
 
 function slotRows(lane, frame, state, cell) {
@@ -37,8 +53,8 @@ function slotRows(lane, frame, state, cell) {
   if (!cache) return "This strategy uses no draft model.";
   if (!frame.active.includes("1") || !cache.state[0].length)
     return "The cache is empty: every row is done.";
-  const { start, end } = slotWindow(lane, frame, state.model, state);
   return frame.token.map((_, row) => {
+    const { start, end } = rowWindow(lane, frame, state.model, state, row);
     const cells = [], chips = chipsOf(lane, frame, row);
     for (let slot = start; slot < end; slot += 1)
       cells.push(slot < cache.state[row].length && cache.state[row][slot] > 0

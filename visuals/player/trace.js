@@ -62,6 +62,19 @@ function tokenText(lane, token) {
   return text === undefined ? (token < 0 ? "" : `<${token}>`) : text;
 }
 
+// Text that runs on: the bytes of fragments are joined, and a character still incomplete waits.
+const FRAGMENT = /^<([0-9A-F]{2}(?: [0-9A-F]{2})*)>$/;
+function runningText(lane, tokens) {
+  const decoder = new TextDecoder();
+  let text = "";
+  for (const token of tokens) {
+    const piece = tokenText(lane, token), bytes = FRAGMENT.exec(piece)?.[1];
+    text += bytes ? decoder.decode(Uint8Array.from(bytes.split(" "), (byte) => parseInt(byte, 16)), { stream: true })
+      : decoder.decode() + piece;
+  }
+  return text;
+}
+
 // What a chip shows: spaces trimmed, line breaks visible.
 function chipText(lane, token) {
   const text = tokenText(lane, token).replace(/\n/g, "↵");

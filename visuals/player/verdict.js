@@ -31,7 +31,7 @@ function outputsMarkup(lane, frame, state) {
     const written = frame.length[row] - lane.prompts[row].length;
     const tokens = lane.generated[row].slice(0, written);
     const wrong = frame.violations.find((v) => v.invariant === "I4" && v.row === row);
-    const text = (list) => escapeText(list.map((token) => tokenText(lane, token)).join(""));
+    const text = (list) => escapeText(runningText(lane, list));
     const prompt = `<span class="prompt">${text(lane.prompts[row].filter((token) => !lane.hidden.includes(token)))}</span>`;
     const visible = (list) => list.filter((token) => !lane.hidden.includes(token));
     if (!wrong)
