@@ -93,6 +93,8 @@ class LaneModel(CachedModel):
     def _resize(self) -> None:
         """Give the tables as many columns as the longest lane may have written."""
         missing = max(self.held) - self.slots
+        if not missing:
+            return
         pad = torch.nn.functional.pad
         self.ids, self.positions = pad(self.ids, (0, missing)), pad(self.positions, (0, missing))
         self.index = pad(self.index, (0, missing), value=FREE)

@@ -60,7 +60,8 @@ class Ragged(Strategy):
         freed = [lane for lane in lanes if lane not in alive][: len(self.waiting)]
         self.hide_rejected(lanes)
         for cached in self.lanes:
-            cached.clear(freed)
+            if freed:
+                cached.clear(freed)
             cached.select(sorted(alive + freed))
         self.entering, self.waiting = self.waiting[: len(freed)], self.waiting[len(freed) :]
         taken = dict(zip(freed, self.entering, strict=True))
