@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from html import escape
 from pathlib import Path
 
 import gradio as gr
@@ -18,12 +19,19 @@ from batchspec.config import STRATEGY_NAMES
 from batchspec.errors import DecodeError
 from batchspec.storyteller import EXAMPLES
 from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_TOKENS, load_example
+from visuals.link import Link
 from visuals.payload import pack
 from visuals.player import player_css, player_markup, player_palette, player_script
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
 MOST_LANES = 3
+DEFAULTS = Link(
+    PAIRS[0], "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
+)
+RUN_LINK = """() => {
+    if (new URLSearchParams(location.search).has("prompts")) document.querySelector("#run").click();
+}"""
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -41,7 +49,7 @@ CSS = """
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
 #message{color:var(--error-text-color);padding:0!important}
-#message p{font-weight:600;color:inherit}
+#message p{margin:0;font-size:13px;font-weight:600;color:inherit}
 footer{display:none!important}
 """
 
@@ -103,9 +111,19 @@ def record_lanes(
     yield [recorder.trace(known) for recorder in recorders]
 
 
-def example_payload() -> str:
-    """The built-in ragged example, as it was recorded."""
-    return pack(load_example())
+def open_page(request: gr.Request) -> list[object]:
+    """What the page opens with: the recorded example, and the settings its address asks for.
+
+    Returns:
+        The six settings, the player's payload, and what of the address could not be used.
+    """
+    query = dict(request.query_params)
+    payload = pack(load_example())
+    if not Link.names() & query.keys():
+        return [*[gr.skip()] * len(Link.names()), payload, ""]
+    link, complaints = DEFAULTS.opened(query, PAIRS, STRATEGY_NAMES, MOST_LANES)
+    settings = [link.pair, link.prompts, list(link.lanes), link.k, link.tokens, link.batch]
+    return [*settings, payload, _warning(" ".join(complaints))]
 
 
 def run(
@@ -133,11 +151,16 @@ def run(
             raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
         for state in record_lanes(pair_named(name), lines, lanes, *numbers):
             if isinstance(state, list):
-                return pack(state, live=True), ""
+                link = Link(name, prompts, lanes, *numbers)
+                return pack(state, live=True, link=link.query()), ""
             progress(*state)
     except DecodeError as error:
-        return gr.skip(), f"⚠ {error}"
+        return gr.skip(), _warning(str(error))
     raise AssertionError("a recording ends with its traces")
+
+
+def _warning(words: str) -> str:
+    return f'<p role="alert">⚠ {escape(words)}</p>' if words else ""
 
 
 def _whole(value: float | None) -> int:
@@ -153,7 +176,6 @@ def build() -> gr.Blocks:
     gr.set_static_paths([PLOTLY])
     # Loaded while the page is built and the server starts, so that it is there for the first run.
     threading.Thread(target=pair_named, args=(PAIRS[0],), daemon=True).start()
-    examples = "\n".join(EXAMPLES)
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False) as page:
         gr.HTML(
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
@@ -161,7 +183,7 @@ def build() -> gr.Blocks:
         )
         with gr.Row(elem_id="controls"):
             prompts = gr.Textbox(
-                examples,
+                DEFAULTS.prompts,
                 label="Prompts, one a line",
                 lines=4,
                 max_lines=8,
@@ -200,7 +222,7 @@ def build() -> gr.Blocks:
                         scale=2,
                     )
                     button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
-                message = gr.Markdown("", elem_id="message")
+                message = gr.HTML("", elem_id="message")
         player = gr.HTML(
             "",
             html_template=player_markup(),
@@ -209,10 +231,12 @@ def build() -> gr.Blocks:
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )
-        page.load(example_payload, outputs=player, api_name=False)
+        settings = [pair, prompts, lanes, draft_tokens, max_new_tokens, batch_size]
+        opened = page.load(open_page, outputs=[*settings, player, message], api_name=False)
+        opened.then(None, js=RUN_LINK)
         button.click(
             run,
-            inputs=[pair, prompts, lanes, draft_tokens, max_new_tokens, batch_size],
+            inputs=settings,
             outputs=[player, message],
             concurrency_limit=1,
             concurrency_id="models",

@@ -14,17 +14,19 @@ from visuals.heatmap import VIEWS
 from visuals.sentence import PHASES, cause, sentence, story
 
 
-def pack(traces: Sequence[Trace], live: bool = False) -> str:
+def pack(traces: Sequence[Trace], live: bool = False, link: str = "") -> str:
     """The lanes of a page, gzipped JSON in base64.
 
     Args:
         traces: one per lane, of the same prompts.
         live: whether the run was made just now, on the person's request.
+        link: the query string of the address that makes the same run again.
     """
     first = traces[0]
     origin = "live" if live else "recorded"
     content = {
         "live": origin,
+        "link": link,
         "origin": f"{first.pair} · {origin} · {first.device} · {first.dtype}",
         "phases": PHASES,
         "stories": {phase: story(phase, first.settings["draft_tokens"]) for phase in PHASES},

@@ -252,3 +252,34 @@ def test_time_from_key_to_painted_picture(page: Page) -> None:
     assert len(milliseconds) == 2 * (int(at(page, "frames")) - 1)
     median, worst = statistics.median(milliseconds), max(milliseconds)
     print(f"\nstep: median {median:.0f} ms, worst {worst:.0f} ms, {len(milliseconds)} steps")
+
+
+def test_a_link_makes_the_same_run_in_a_fresh_session(page: Page, browser: Browser) -> None:
+    run(page, 'My sister & "me" <b>\nOne, two,', k="3", new_tokens="12", batch_size="2")
+    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    press(page, "End", int(at(page, "frames")) - 1)
+    fresh = browser.new_context(viewport=page.viewport_size).new_page()
+    fresh.goto(page.url)
+    fresh.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    press(fresh, "End", int(at(fresh, "frames")) - 1)
+    for lane in ("pad", "eqspec"):
+        for view in ("tokens", "cache", "positions", "mask", "outputs"):
+            place = f'[data-lane="{lane}"] [data-view="{view}"]'
+            assert fresh.inner_text(place) == page.inner_text(place)
+    assert fresh.input_value("#prompts textarea") == page.input_value("#prompts textarea")
+    assert fresh.input_value("#k input") == "3"
+    fresh.close()
+
+
+def test_a_damaged_link_is_told_as_text_and_opens_the_example(
+    browser: Browser, address: str
+) -> None:
+    fresh = browser.new_context().new_page()
+    fresh.goto(f"{address}/?k=abc&pair=%3Cimg%20src=x%20onerror=alert(1)%3E&lanes=nix")
+    fresh.wait_for_selector("#message p")
+    words = fresh.inner_text("#message")
+    assert "abc" in words and "<img src=x" in words and "nix" in words
+    assert fresh.locator("#message img").count() == 0
+    fresh.wait_for_selector('#player[data-live="recorded"]')
+    assert fresh.input_value("#k input") == "4"
+    fresh.close()

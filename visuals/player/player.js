@@ -26,6 +26,7 @@ function laneShell(lane) {
 
 function show(next) {
   payload = next;
+  if (payload.link) putAddress(payload.link);
   steps = timeline(payload);
   state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
   state.longestRound = {};
@@ -43,6 +44,13 @@ function show(next) {
   find("input[type=range]").max = steps.length - 1;
   measureColumns();
   go(0);
+}
+
+// The address makes the same run again, for whoever opens it; a chosen theme stays in it.
+function putAddress(link) {
+  const query = new URLSearchParams(link), theme = new URLSearchParams(location.search).get("__theme");
+  if (theme) query.set("__theme", theme);
+  history.replaceState(history.state, "", `?${query}`);
 }
 
 const frameOf = (lane, place) => lane.frames[lane.at[place]];

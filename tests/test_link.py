@@ -1,0 +1,83 @@
+"""The address of a run says what made it, and garbage in it is told and not obeyed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchspec.config import STRATEGY_NAMES
+from visuals.link import LONGEST, Link
+
+HERE = Link("storyteller", "One,", ["pad", "eqspec"], k=4, tokens=48, batch=4)
+PAIRS = ("storyteller", "other")
+
+
+def opened(query: dict[str, str]) -> tuple[Link, list[str]]:
+    return HERE.opened(query, PAIRS, STRATEGY_NAMES, most=3)
+
+
+@given(
+    prompts=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    lanes=st.lists(st.sampled_from(STRATEGY_NAMES), min_size=1, max_size=3, unique=True),
+    numbers=st.tuples(*[st.integers(-5, 10**6)] * 3),
+    pair=st.sampled_from(PAIRS),
+)
+def test_an_address_opens_as_the_settings_it_was_made_of(
+    prompts: str, lanes: list[str], numbers: tuple[int, int, int], pair: str
+) -> None:
+    link = Link(pair, prompts, lanes, *numbers)
+    query = dict(parse_qsl(link.query(), keep_blank_values=True, strict_parsing=True))
+    assert query.keys() == {field.name for field in fields(Link)}
+    assert opened(query) == (link, [])
+
+
+def test_what_an_address_leaves_out_stays_as_it_is() -> None:
+    assert opened({}) == (HERE, [])
+    assert opened({"__theme": "dark", "utm": "x"}) == (HERE, [])
+    assert opened({"k": "7"}) == (replace(HERE, k=7), [])
+
+
+@pytest.mark.parametrize(
+    ("query", "expected", "word"),
+    [
+        ({"pair": "<img src=x>"}, HERE, "pair"),
+        ({"lanes": "nix"}, HERE, "nix"),
+        ({"lanes": ""}, HERE, "lanes"),
+        ({"lanes": "pad,nix,ragged"}, replace(HERE, lanes=["pad", "ragged"]), "nix"),
+        ({"lanes": "pad,pad"}, replace(HERE, lanes=["pad"]), "pad,pad"),
+        ({"k": "many"}, HERE, "many"),
+        ({"k": ""}, HERE, "k as ''"),
+        ({"tokens": "inf"}, HERE, "inf"),
+        ({"batch": "nan"}, HERE, "nan"),
+    ],
+)
+def test_garbage_is_told_and_the_rest_is_kept(
+    query: dict[str, str], expected: Link, word: str
+) -> None:
+    link, complaints = opened({**query, "prompts": "kept"})
+    assert link == replace(expected, prompts="kept")
+    assert len(complaints) == 1 and word in complaints[0] and complaints[0].endswith(".")
+
+
+def test_lanes_are_cut_to_what_can_be_shown() -> None:
+    link, complaints = opened({"lanes": "pad,mask,holes,eqspec"})
+    assert link.lanes == ["pad", "mask", "holes"] and len(complaints) == 1
+
+
+def test_a_fraction_is_kept_for_the_page_to_refuse() -> None:
+    assert opened({"k": "2.5"})[0].k == 2.5
+
+
+@pytest.mark.parametrize("name", ["k", "tokens", "batch"])
+def test_an_empty_field_is_left_out(name: str) -> None:
+    settings: dict[str, Any] = {name: None}
+    assert f"{name}=" not in replace(HERE, **settings).query()
+
+
+def test_what_no_address_holds_has_none() -> None:
+    assert replace(HERE, prompts="x" * LONGEST).query() == ""
