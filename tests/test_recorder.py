@@ -470,6 +470,18 @@ def test_pad_breaks_every_invariant_in_the_end(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_mask_breaks_positions_first_and_the_mask_never(family: str) -> None:
+    trace = trace_of("mask", family)
+    assert trace.first_violation is not None
+    number, first = trace.first_violation
+    assert first.invariant == "I1" and first.found > first.expected
+    holes = trace.frames[number - 1].target.state[first.row] == SLOT_STATES.index("hole")
+    assert first.found - first.expected == holes.sum()
+    broken = {violation.invariant for frame in trace.frames for violation in frame.violations}
+    assert broken == {"I1", "I3", "I4"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_an_output_violation_names_the_first_token_that_differs(family: str) -> None:
     trace = trace_of("pad", family)
     expected = all_written(family, PROMPTS)
