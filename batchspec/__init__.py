@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from batchspec.decoding import decode, generate
     from batchspec.errors import DecodeError
     from batchspec.generation import Generation, Stats
+    from batchspec.loading import load_pair
     from batchspec.ngram import NGramDraft
-    from batchspec.pair import ModelPair, load_pair
+    from batchspec.pair import ModelPair
     from batchspec.recorder import Recorder, record
     from batchspec.trace import Frame, Trace
 
@@ -44,7 +45,7 @@ _MODULES = {
     "Stats": "generation",
     "NGramDraft": "ngram",
     "ModelPair": "pair",
-    "load_pair": "pair",
+    "load_pair": "loading",
     "Recorder": "recorder",
     "record": "recorder",
     "Frame": "trace",

@@ -122,8 +122,21 @@ def _add_command(commands: Any, name: str, summary: str) -> ArgumentParser:
     models.add_argument(
         "--pair", metavar="NAME", default="storyteller", help="(default storyteller)"
     )
-    models.add_argument("--target", metavar="ID", help="a target instead of a pair's name")
-    parser.add_argument("--draft", metavar="ID", help="another draft; `ngram` needs no model")
+    models.add_argument(
+        "--target", metavar="ID", help="a Hub id or a folder instead of a pair's name"
+    )
+    parser.add_argument(
+        "--draft", metavar="ID", help="another draft, by id or folder; `ngram` needs no model"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME", default="auto", help="where the models run (default auto)"
+    )
+    parser.add_argument(
+        "--dtype",
+        metavar="NAME",
+        default="auto",
+        help="float32, bfloat16, float16 or float64 (default auto)",
+    )
     parser.add_argument("--json", metavar="FILE", help="write all numbers, `-` to standard output")
     _add_settings(parser.add_argument_group("settings"))
     return parser

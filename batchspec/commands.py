@@ -15,8 +15,8 @@ from batchspec.comparison import compare
 from batchspec.config import DecodeConfig
 from batchspec.decoding import generate
 from batchspec.errors import DecodeError
-from batchspec.ngram import NGramDraft
-from batchspec.pair import ModelPair, load_pair
+from batchspec.loading import load_pair
+from batchspec.pair import ModelPair
 from batchspec.report import (
     ablation_report,
     comparison_report,
@@ -59,7 +59,7 @@ def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
         DecodeError: bad input.
     """
     with waiting("loading the models"):
-        pair = load(options.target or options.pair, options.draft)
+        pair = load(options)
     own_examples = not prompts
     prompts = prompts or list(pair.examples[: options.limit])
     if not prompts:
@@ -76,31 +76,14 @@ def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
     return outcome.code
 
 
-def load(name: str, draft: str | None) -> ModelPair:
-    """The pair that the options ask for.
-
-    Args:
-        name: what `load_pair` calls the pair, or its target.
-        draft: `ngram`, or None for the pair's own.
+def load(options: Namespace) -> ModelPair:
+    """The pair that `options` ask for.
 
     Raises:
-        DecodeError: there is no such pair or draft.
+        DecodeError: it cannot be loaded.
     """
     logging.disable_progress_bar()
-    if draft not in (None, "ngram"):
-        raise DecodeError(
-            f"The draft {draft!r} cannot be loaded yet: use --draft ngram, or the pair's own."
-        )
-    pair = load_pair(name)
-    if draft is None:
-        return pair
-    return ModelPair(
-        target=pair.target,
-        draft=NGramDraft(),
-        tokenizer=pair.tokenizer,
-        name=f"{pair.name}, n-gram draft",
-        examples=pair.examples,
-    )
+    return load_pair(options.target or options.pair, options.draft, options.device, options.dtype)
 
 
 def run_generate(

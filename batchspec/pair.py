@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from batchspec import storyteller
 from batchspec.errors import DecodeError
 from batchspec.ngram import NGramDraft
 from batchspec.probe import context_length, probe
@@ -111,25 +104,6 @@ class ModelPair:
         if ids is None:
             return ()
         return (ids,) if isinstance(ids, int) else tuple(ids)
-
-
-def load_pair(target: str = "storyteller") -> ModelPair:
-    """Load a pair by name.
-
-    Args:
-        target: `storyteller`, the pair that ships with this package.
-
-    Raises:
-        DecodeError: there is no pair of that name.
-    """
-    if target != "storyteller":
-        raise DecodeError(f"Unknown pair {target!r}: choose storyteller.")
-    models = [
-        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-        for folder in (storyteller.TARGET_FOLDER, storyteller.DRAFT_FOLDER)
-    ]
-    tokenizer = AutoTokenizer.from_pretrained(storyteller.TARGET_FOLDER, local_files_only=True)
-    return ModelPair(models[0], models[1], tokenizer, target, tuple(storyteller.EXAMPLES))
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def main() -> int:
     _run(python, "-m", "ruff", "check", ".")
     _run(python, "-m", "ruff", "format", "--check", ".")
     _run(python, "-m", "mypy")
-    return subprocess.call([python, "-m", "pytest", *sys.argv[1:]], cwd=ROOT)
+    both = ["-n", "2", "--dist", "loadfile"]
+    return subprocess.call([python, "-m", "pytest", *both, *sys.argv[1:]], cwd=ROOT)
 
 
 def _install_browser(python: str) -> None:

@@ -54,11 +54,14 @@ def storyteller() -> ModelPair:
 def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the storyteller once, and know the tiny pair by name."""
 
-    def load(name: str) -> ModelPair:
+    def load(name: str, draft: str | None, *others: str) -> ModelPair:
         known = {"storyteller": storyteller, "tiny": shared_pair}
-        return known[name]() if name in known else load_pair(name)
+        if draft is None and others == ("auto", "auto") and name in known:
+            return known[name]()
+        return load_pair(name, draft, *others)
 
     monkeypatch.setattr("batchspec.commands.load_pair", load)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 
 
 @pytest.fixture
@@ -188,7 +191,10 @@ BAD = [
     ("compare --pair storyteller --target storyteller", "--target"),
     ("compare --pair guess", "'guess'"),
     ("compare --target guess --draft ngram", "'guess'"),
+    ("compare --target guess", "needs a draft"),
     ("compare --draft guess", "'guess'"),
+    ("compare --device guess", "'guess'"),
+    ("compare --dtype guess", "'guess'"),
     ("compare --strategy pad --strategy pad", "once"),
     ("compare --ablate --strategy pad", "--strategy"),
     ("compare --max-new-tokens 999999", "context"),

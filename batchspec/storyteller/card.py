@@ -6,7 +6,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from batchspec.pair import ModelPair, load_pair
+from batchspec.loading import load_pair
+from batchspec.pair import ModelPair
 from batchspec.storyteller import DRAFT_FOLDER, EXAMPLES, FOLDER, MORE_EXAMPLES, TARGET_FOLDER
 from batchspec.storyteller.measure import (
     DRAFTED_PER_ROUND,

@@ -19,7 +19,7 @@ def load_example() -> list[Trace]:
 
 def record_example(lane: str) -> Trace:
     """Run one lane on the built-in prompts."""
-    from batchspec.pair import load_pair
+    from batchspec.loading import load_pair
     from batchspec.recorder import record
 
     config = DecodeConfig(
