@@ -49,6 +49,7 @@ CSS = """
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
 #message{color:var(--error-text-color);padding:0!important}
+#message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
 footer{display:none!important}
 """
