@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from urllib.parse import urlencode
 
 import psutil
 import pytest
@@ -282,4 +283,19 @@ def test_a_damaged_link_is_told_as_text_and_opens_the_example(
     assert fresh.locator("#message img").count() == 0
     fresh.wait_for_selector('#player[data-live="recorded"]')
     assert fresh.input_value("#k input") == "4"
+    fresh.close()
+
+
+def test_rows_of_unequal_length_show_their_own_last_slots(browser: Browser, address: str) -> None:
+    query = urlencode({"prompts": f"Hi\n{'word ' * 60}", "lanes": "ragged", "tokens": 9, "k": 3})
+    fresh = browser.new_context().new_page()
+    fresh.goto(f"{address}/?{query}")
+    fresh.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    view = fresh.locator('[data-lane="ragged"] [data-view="positions"] .row:not(.off)')
+    for frame in range(1, 4):
+        press(fresh, "ArrowRight", frame)
+        for row in view.all():
+            held = int(row.locator(".end").inner_text().removesuffix(" kv"))
+            assert str(held - 1) in row.locator(".slots i").all_inner_texts()
+    assert "of each row" in fresh.inner_text('[data-caption="cache"]')
     fresh.close()

@@ -10,7 +10,8 @@ function slotWindow(lane, frame, model, state) {
 // Where every row ends at its own length, a row shows its own last slots.
 function rowWindow(lane, frame, model, state, row) {
   const { start, end } = slotWindow(lane, frame, model, state);
-  const held = frame[model].state.map((kinds) => kinds.findLastIndex((kind) => kind > 0) + 1);
+  const empty = ["free", "pad"].map((kind) => lane.slot_states.indexOf(kind));
+  const held = frame[model].state.map((kinds) => kinds.findLastIndex((kind) => !empty.includes(kind)) + 1);
   const own = Math.max(end - start, end - Math.max(...held) + held[row]);
   return { start: own - (end - start), end: own };
 }
