@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -48,6 +49,21 @@ def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = No
     for step in _steps(pair, rows, config):
         stats.add(step)
     return Generation.of(pair, rows, stats)
+
+
+def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
+    """What the target alone writes for `row`, with the row's own random numbers.
+
+    Args:
+        pair: the models.
+        row: as `start_rows` gives it; it is left as it is.
+        config: the settings of the run whose reference this is.
+    """
+    fresh = Row(row.number, row.prompt, row.budget, row.key)
+    alone = replace(config, strategy="autoregressive", acceptance="auto", batch_size=1)
+    for _ in _steps(pair, [fresh], alone):
+        pass
+    return fresh.generated
 
 
 def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[Row]:

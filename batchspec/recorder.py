@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from batchspec.acceptance import Verdict
 from batchspec.cached_model import CachedModel
 from batchspec.clean import CleanRow
 from batchspec.config import DecodeConfig
-from batchspec.decoding import Prompts, decode, generate, start_rows
+from batchspec.decoding import Prompts, decode, start_rows, write_alone
 from batchspec.frames import freeze, read_cache, read_feed
 from batchspec.generation import Stats
 from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
@@ -43,7 +43,7 @@ class _History:
     """What the recorder knows of one row.
 
     Attributes:
-        prompt: its token ids.
+        start: the row before anything was written.
         roles, rounds: of the committed new tokens.
         clean: the row alone, per model name.
         generated: the committed new tokens.
@@ -52,7 +52,7 @@ class _History:
         reference: the reference's new tokens, once they were needed.
     """
 
-    prompt: list[int]
+    start: Row
     clean: dict[str, CleanRow]
     roles: list[str] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
@@ -60,6 +60,10 @@ class _History:
     divergence: tuple[int, int] | None = None
     finished: bool = False
     reference: list[int] | None = None
+
+    @property
+    def prompt(self) -> list[int]:
+        return self.start.prompt
 
     @property
     def tokens(self) -> list[int]:
@@ -90,7 +94,7 @@ class Recorder:
         self.config = config or DecodeConfig()
         self._steps = decode(pair, prompts, self.config)
         self._rows = [
-            _History(row.prompt, self._alone(row)) for row in start_rows(pair, prompts, self.config)
+            _History(row, self._alone(row)) for row in start_rows(pair, prompts, self.config)
         ]
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
         self._draft_dtype = str(pair.models[-1].dtype).removeprefix("torch.")
@@ -172,8 +176,7 @@ class Recorder:
         if row.divergence is None:
             return list(row.generated)
         if row.reference is None:
-            alone = replace(self.config, strategy="autoregressive", acceptance="auto", batch_size=1)
-            row.reference = generate(self.pair, [row.prompt], alone).tokens[0]
+            row.reference = write_alone(self.pair, row.start, self.config)
         return row.reference
 
     def _observe(self, step: Step) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -329,6 +330,18 @@ def test_comparison_under_sampling() -> None:
     assert wrong and all(reason.startswith("state error") for reason in wrong)
     other = [reason for reason in comparison["ragged"].diagnosis if reason]
     assert other and all(reason.startswith("another sample") for reason in other)
+
+
+def test_equal_prompts_are_recorded_with_references_of_their_own() -> None:
+    prompts = [ROWS[1]] * 4 + [ROWS[0]] * 4
+    settings = DecodeConfig(
+        strategy="pad", temperature=1.0, max_new_tokens=24, batch_size=8, eos_token_ids=()
+    )
+    trace = record(shared_pair("llama"), prompts, settings)
+    alone = replace(settings, strategy="autoregressive", batch_size=1)
+    assert trace.reference == generate(shared_pair("llama"), prompts, alone).tokens
+    assert trace.first_divergence.count(None) < 7
+    assert len(set(map(tuple, trace.reference))) > 2
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, *FILTERS])
