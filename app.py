@@ -182,48 +182,7 @@ def build() -> gr.Blocks:
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
             elem_id="brand",
         )
-        with gr.Row(elem_id="controls"):
-            prompts = gr.Textbox(
-                DEFAULTS.prompts,
-                label="Prompts, one a line",
-                lines=4,
-                max_lines=8,
-                elem_id="prompts",
-                scale=5,
-            )
-            with gr.Column(scale=4, min_width=320):
-                with gr.Row():
-                    pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
-                    draft_tokens = gr.Number(
-                        DRAFT_TOKENS,
-                        label="K",
-                        min_width=60,
-                        elem_id="k",
-                    )
-                    max_new_tokens = gr.Number(
-                        NEW_TOKENS,
-                        label="New tokens",
-                        min_width=80,
-                        elem_id="new-tokens",
-                    )
-                    batch_size = gr.Number(
-                        BATCH_SIZE,
-                        label="Batch size",
-                        min_width=80,
-                        elem_id="batch-size",
-                    )
-                with gr.Row():
-                    lanes = gr.Dropdown(
-                        list(STRATEGY_NAMES),
-                        value=list(LANES),
-                        multiselect=True,
-                        max_choices=MOST_LANES,
-                        label="Lanes, up to three",
-                        elem_id="lanes",
-                        scale=2,
-                    )
-                    button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
-                message = gr.HTML("", elem_id="message")
+        settings, button, message = _controls()
         player = gr.HTML(
             "",
             html_template=player_markup(),
@@ -232,7 +191,6 @@ def build() -> gr.Blocks:
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )
-        settings = [pair, prompts, lanes, draft_tokens, max_new_tokens, batch_size]
         opened = page.load(open_page, outputs=[*settings, player, message], api_name=False)
         opened.then(None, js=RUN_LINK)
         button.click(
@@ -243,6 +201,43 @@ def build() -> gr.Blocks:
             concurrency_id="models",
         )
     return page
+
+
+def _controls() -> tuple[list[gr.components.Component], gr.Button, gr.HTML]:
+    """The settings in the order in which `run` takes them, the button, and room for a message."""
+    with gr.Row(elem_id="controls"):
+        prompts = gr.Textbox(
+            DEFAULTS.prompts,
+            label="Prompts, one a line",
+            lines=4,
+            max_lines=8,
+            elem_id="prompts",
+            scale=5,
+        )
+        with gr.Column(scale=4, min_width=320):
+            with gr.Row():
+                pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                numbers = [
+                    gr.Number(value, label=label, min_width=width, elem_id=name)
+                    for value, label, width, name in (
+                        (DEFAULTS.k, "K", 60, "k"),
+                        (DEFAULTS.tokens, "New tokens", 80, "new-tokens"),
+                        (DEFAULTS.batch, "Batch size", 80, "batch-size"),
+                    )
+                ]
+            with gr.Row():
+                lanes = gr.Dropdown(
+                    list(STRATEGY_NAMES),
+                    value=list(DEFAULTS.lanes),
+                    multiselect=True,
+                    max_choices=MOST_LANES,
+                    label="Lanes, up to three",
+                    elem_id="lanes",
+                    scale=2,
+                )
+                button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
+            message = gr.HTML("", elem_id="message")
+    return [pair, prompts, lanes, *numbers], button, message
 
 
 def main() -> None:
