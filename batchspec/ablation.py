@@ -10,9 +10,8 @@ from batchspec.comparison import Result, check, reference_config
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, generate, start_rows
 from batchspec.errors import DecodeError
-from batchspec.generation import MOVING, Generation, Stats
+from batchspec.generation import Generation, Stats
 from batchspec.pair import ModelPair
-from batchspec.strategies import STRATEGIES
 
 REPEATS = 3
 
@@ -64,8 +63,11 @@ class Ablation:
     repeats: int
 
 
-def configurations(config: DecodeConfig) -> list[Configuration]:
-    """EQSPEC, then refilling, a pool and equal-length grouping added one by one."""
+def configurations(pair: ModelPair, config: DecodeConfig) -> list[Configuration]:
+    """EQSPEC, then refilling, a pool and equal-length grouping added one by one; then `ragged`.
+
+    A pair that cannot run `ragged` is spared it.
+    """
     pooled = replace(config, strategy="exspec", grouping=False)
     found = [
         Configuration(
@@ -89,7 +91,7 @@ def configurations(config: DecodeConfig) -> list[Configuration]:
             replace(pooled, grouping=True),
         ),
     ]
-    if "ragged" in STRATEGIES:
+    if pair.takes_query_masks:
         found.append(
             Configuration(
                 "ragged",
@@ -121,7 +123,7 @@ def ablate(
     """
     if repeats < 1:
         raise DecodeError(f"repeats must be at least 1, not {repeats}.")
-    wanted = configurations(config)
+    wanted = configurations(pair, config)
     for configuration in wanted:
         start_rows(pair, prompts, configuration.config)
     report("the target alone")
@@ -143,5 +145,5 @@ def ablate(
 def _medians(runs: list[Stats]) -> tuple[float, float]:
     return (
         median(sum(stats.seconds.values()) for stats in runs),
-        median(sum(stats.seconds[phase] for phase in MOVING) for stats in runs),
+        median(stats.moving_seconds for stats in runs),
     )

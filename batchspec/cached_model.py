@@ -50,6 +50,7 @@ class CachedModel:
         index: its place in the row's sequence, or `PAD`, `REJECTED` or `FREE`, `[rows, slots]`.
         visible: whether queries may attend to the slot, `[rows, slots]`.
         pads: slots before each row's first token.
+        fed_rows: the rows that a forward runs over.
         feeds: the forwards since the driver last took them.
     """
 
@@ -84,6 +85,7 @@ class CachedModel:
         least = max(torch.finfo(model.dtype).min, torch.finfo(torch.float32).min)
         self._hidden = torch.tensor(least, dtype=model.dtype, device=self.device)
         self._shown = torch.zeros((), dtype=model.dtype, device=self.device)
+        self.fed_rows: slice | list[int] = slice(None)
         self.feeds: list[Feed] = []
         self.reset([])
 
@@ -158,11 +160,6 @@ class CachedModel:
             kind: torch.where(cells, self._shown, self._hidden)[:, None]
             for kind, cells in seen.items()
         }
-
-    @property
-    def fed_rows(self) -> slice | list[int]:
-        """The rows that a forward runs over."""
-        return slice(None)
 
     def next_slots(self, index: Tensor) -> Tensor:
         """Slots of the tokens fed next, `[rows or 1, queries]`: one new column a query."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -47,7 +48,7 @@ class Draft:
         """Columns of `ids`."""
         return self.ids.shape[1]
 
-    @property
+    @cached_property
     def drafted(self) -> Tensor:
         """Which of `ids` are no filler, `[rows, width]`."""
         lengths = torch.tensor(self.lengths, device=self.ids.device)[:, None]

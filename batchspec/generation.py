@@ -10,9 +10,6 @@ from batchspec.row import Row
 from batchspec.step import PHASES, Step
 from batchspec.text import running_text
 
-MOVING = ("schedule", "synchronize")
-"""The phases in which rows are chosen and moved."""
-
 
 @dataclass
 class Stats:
@@ -117,10 +114,15 @@ class Stats:
         return self.grouped_rounds / self.rounds if self.rounds else 0.0
 
     @property
+    def moving_seconds(self) -> float:
+        """Time spent on choosing rows and moving them."""
+        return self.seconds["schedule"] + self.seconds["synchronize"]
+
+    @property
     def moving_share(self) -> float:
         """Share of the rounds' time, prefill apart, spent on choosing rows and moving them."""
         rounds = sum(self.seconds.values()) - self.seconds["prefill"]
-        return sum(self.seconds[phase] for phase in MOVING) / rounds if rounds else 0.0
+        return self.moving_seconds / rounds if rounds else 0.0
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,13 @@ class LaneModel(CachedModel):
     another row by forgetting what it holds. Filler goes past everything its row holds.
 
     Attributes:
-        fed: the lanes that the next forward runs over.
         held: slots of each lane that may have been written, an upper bound known to the host.
+        lane, slot: where the forward that runs writes, `[lanes, 1]` and `[lanes, queries]`.
     """
 
     def reset(self, pads: list[int]) -> None:
         """Start an empty cache of as many lanes; rows begin at slot 0, so none has pads."""
         self.held = [0] * len(pads)
-        self.fed = list(range(len(pads)))
         super().reset([0] * len(pads))
 
     def empty_cache(self) -> DynamicCache:
@@ -40,22 +39,14 @@ class LaneModel(CachedModel):
 
     def next_slots(self, index: Tensor) -> Tensor:
         """Each token's own place; filler takes the last slot that this forward could fill."""
-        queries = index.shape[1]
-        for lane in self.fed:
-            self.held[lane] += queries
-        past = torch.tensor([self.held[lane] - 1 for lane in self.fed], device=self.device)
+        rows = self.fed_rows
+        lanes = range(len(self.held))[rows] if isinstance(rows, slice) else rows
+        for lane in lanes:
+            self.held[lane] += index.shape[1]
+        past = torch.tensor([self.held[lane] - 1 for lane in lanes], device=self.device)
+        self.lane = torch.tensor(lanes, device=self.device)[:, None]
         self.slot = torch.where(index >= 0, index, past[:, None])
         return self.slot
-
-    @property
-    def fed_rows(self) -> list[int]:
-        """The lanes that a forward runs over."""
-        return self.fed
-
-    @property
-    def lane(self) -> Tensor:
-        """The lanes that are fed, `[lanes, 1]`."""
-        return torch.tensor(self.fed, device=self.device)[:, None]
 
     def write(
         self, slot: Tensor, ids: Tensor, positions: Tensor, index: Tensor, visible: Tensor
@@ -78,7 +69,6 @@ class LaneModel(CachedModel):
         """Keep only these lanes, and no column past the longest of them."""
         super().select(rows)
         self.held = [self.held[lane] for lane in rows]
-        self.fed = list(range(len(rows)))
         self._resize()
 
     def clear(self, lanes: list[int]) -> None:
@@ -89,6 +79,7 @@ class LaneModel(CachedModel):
         emptied[lanes] = True
         self.index = self.index.masked_fill(emptied, FREE)
         self.visible = self.visible & ~emptied
+        self._resize()
 
     def _resize(self) -> None:
         """Give the tables as many columns as the longest lane may have written."""
@@ -123,10 +114,8 @@ class LaneLayer(DynamicLayer):
         model = self.model
         self.keys = self._written(self.keys, key_states)
         self.values = self._written(self.values, value_states)
-        keys, values = self.keys[:, :, : model.slots], self.values[:, :, : model.slots]
-        if len(model.fed) == len(model.held):
-            return keys, values
-        return keys[model.fed], values[model.fed]
+        rows, used = model.fed_rows, slice(model.slots)
+        return self.keys[rows, :, used], self.values[rows, :, used]
 
     def get_seq_length(self) -> int:
         """Slots in use before the forward that runs, not those allocated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -85,7 +85,7 @@ class Sampler:
         if self.top_k and self.top_k < len(best):
             margins.append(float(best[self.top_k - 1] - best[self.top_k]))
         if self.top_p is not None and self.top_p < 1:
-            kept = Sampler(self.temperature, self.top_k).scores(logits).flatten().softmax(-1)
+            kept = replace(self, top_p=None).scores(logits).flatten().softmax(-1)
             mass = kept.sort(descending=True).values.cumsum(-1)
             margins.append(float((mass - self.top_p).abs().min()) * self.temperature)
         return min(margins)

@@ -24,6 +24,7 @@ from architectures import (
     strategies_of,
 )
 from batchspec import DecodeConfig, DecodeError, ModelPair, NGramDraft, decode, generate, record
+from batchspec.ablation import ablate
 from batchspec.attention import Span
 from batchspec.cached_model import CachedModel, positions_by_token
 from batchspec.step import Step
@@ -190,24 +191,26 @@ def test_a_pair_knows_what_its_models_can_do(family: str) -> None:
     assert limits == ({8} if family in LIMITED else set())
 
 
-@pytest.mark.parametrize("family", COUNTING_SLOTS)
-def test_holes_are_refused_where_a_model_counts_slots(family: str) -> None:
+@pytest.mark.parametrize(
+    ("family", "strategy", "reason"),
+    [(family, "holes", "distance or a window in slots") for family in COUNTING_SLOTS]
+    + [(family, "ragged", "causal rule by slot") for family in CAUSAL_BY_SLOT],
+)
+def test_a_strategy_is_refused_where_slots_decide(family: str, strategy: str, reason: str) -> None:
     pair, _ = pair_of(family)
     llama = shared_pair().target
     for refused in (pair, ModelPair(llama, pair.draft)):
-        with pytest.raises(DecodeError, match="distance or a window in slots") as error:
-            decode(refused, ROWS, config("holes"))
+        with pytest.raises(DecodeError, match=reason) as error:
+            decode(refused, ROWS, config(strategy))
         assert str(error.value).endswith(".")
 
 
-@pytest.mark.parametrize("family", CAUSAL_BY_SLOT)
-def test_ragged_is_refused_where_slots_decide_what_comes_before_what(family: str) -> None:
-    pair, _ = pair_of(family)
-    llama = shared_pair().target
-    for refused in (pair, ModelPair(llama, pair.draft)):
-        with pytest.raises(DecodeError, match="causal rule by slot") as error:
-            decode(refused, ROWS, config("ragged"))
-        assert str(error.value).endswith(".")
+@pytest.mark.parametrize("family", ["llama", "bloom"])
+def test_an_ablation_leaves_out_what_a_pair_cannot_run(family: str) -> None:
+    ablation = ablate(pair_of(family)[0], ROWS, config(), repeats=1)
+    names = [measurement.configuration.name for measurement in ablation.measurements]
+    assert names[0] == "eqspec" and ("ragged" in names) == (family == "llama")
+    assert all(row.result.exact_match_rate == 1 for row in ablation.measurements)
 
 
 @pytest.mark.parametrize("family", ["bloom", "gemma3"])

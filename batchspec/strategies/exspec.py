@@ -62,9 +62,10 @@ class ExSpec(Strategy):
     def schedule(self) -> None:
         """Choose a group; move its K/V only if it is not the batch that just ran."""
         group = self.choose()
+        chosen = {row.number for row in group}
         for row in self.pool:
-            self.waited[row.number] = 0 if row in group else self.waited[row.number] + 1
-        if sorted(row.number for row in group) == sorted(row.number for row in self.rows):
+            self.waited[row.number] = 0 if row.number in chosen else self.waited[row.number] + 1
+        if chosen == {row.number for row in self.rows}:
             places = list(range(len(self.rows)))
             for cached, lag in self.lacking:
                 self.realign(cached, places, [row.length - lag for row in self.rows])

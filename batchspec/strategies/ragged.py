@@ -47,22 +47,22 @@ class Ragged(Strategy):
 
     def admit(self) -> None:
         """Cache the prompts of the new rows in their lanes; the other lanes rest."""
-        for cached in self.lanes:
-            cached.fed = [self.rows.index(row) for row in self.entering]
+        for cached in self.caches:
+            cached.fed_rows = [self.rows.index(row) for row in self.entering]
         self.cache_prompts(self.entering)
-        for cached in self.lanes:
-            cached.fed = list(range(len(self.rows)))
+        for cached in self.caches:
+            cached.fed_rows = slice(None)
         self.entering = []
 
     def synchronize(self, alive: list[int]) -> None:
         """Put rejected tokens out of sight, and waiting rows into the lanes of finished ones."""
-        lanes = list(range(len(self.rows)))
-        freed = [lane for lane in lanes if lane not in alive][: len(self.waiting)]
+        done = [lane for lane in range(len(self.rows)) if lane not in alive]
+        freed = done[: len(self.waiting)]
+        lanes = sorted(alive + freed)
         self.hide_rejected(lanes)
-        for cached in self.lanes:
-            if freed:
-                cached.clear(freed)
-            cached.select(sorted(alive + freed))
+        if freed:
+            for cached in self.lanes:
+                cached.clear([lanes.index(lane) for lane in freed])
         self.entering, self.waiting = self.waiting[: len(freed)], self.waiting[len(freed) :]
         taken = dict(zip(freed, self.entering, strict=True))
         self.rows = [taken.get(lane, row) for lane, row in enumerate(self.rows)]

@@ -27,7 +27,7 @@ function maskView(lane, frame, state) {
   const { model, queries, fed } = maskOf(frame, state.row);
   if (!queries.length)
     return `Row ${state.row} is not in the batch now.`;
-  const { start, end } = rowWindow(lane, frame, model, state, state.row);
+  const { start, end } = rowWindows(lane, frame, model, state)[state.row];
   const shown = queries.slice(-QUERIES_SHOWN);
   return shown.map((query) => {
     const cells = [];

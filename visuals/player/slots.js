@@ -7,13 +7,16 @@ function slotWindow(lane, frame, model, state) {
   return { start: Math.max(0, end - state.columns), end };
 }
 
-// Where every row ends at its own length, a row shows its own last slots.
-function rowWindow(lane, frame, model, state, row) {
-  const { start, end } = slotWindow(lane, frame, model, state);
+// The window of each row: where every row ends at its own length, a row shows its own last slots.
+function rowWindows(lane, frame, model, state) {
+  const { start, end } = slotWindow(lane, frame, model, state), width = end - start;
   const empty = ["free", "pad"].map((kind) => lane.slot_states.indexOf(kind));
   const held = frame[model].state.map((kinds) => kinds.findLastIndex((kind) => !empty.includes(kind)) + 1);
-  const own = Math.max(end - start, end - Math.max(...held) + held[row]);
-  return { start: own - (end - start), end: own };
+  const longest = Math.max(...held);
+  return held.map((count) => {
+    const own = Math.max(width, end - longest + count);
+    return { start: own - width, end: own };
+  });
 }
 
 function slotLook(lane, frame, cache, row, slot, chips) {
@@ -42,8 +45,8 @@ const isMisplaced = (cache, row, slot) => cache.visible[row][slot] === "1" &&
 function slotRange(lane, frame, state) {
   const { start, end } = slotWindow(lane, frame, state.model, state);
   if (!start) return `${end} slots`;
-  const alike = !frame[state.model] || frame.token.every((_, row) => !isActive(frame, row) ||
-    rowWindow(lane, frame, state.model, state, row).start === start);
+  const alike = !frame[state.model] || rowWindows(lane, frame, state.model, state)
+    .every((own, row) => !isActive(frame, row) || own.start === start);
   return alike ? `slots ${start}–${end - 1}` : `last ${end - start} slots of each row`;
 }
 
@@ -54,8 +57,7 @@ function slotRows(lane, frame, state, cell) {
   if (!cache) return "This strategy uses no draft model.";
   if (!frame.active.includes("1") || !cache.state[0].length)
     return "The cache is empty: every row is done.";
-  return frame.token.map((_, row) => {
-    const { start, end } = rowWindow(lane, frame, state.model, state, row);
+  return rowWindows(lane, frame, state.model, state).map(({ start, end }, row) => {
     const cells = [], chips = chipsOf(lane, frame, row);
     for (let slot = start; slot < end; slot += 1)
       cells.push(slot < cache.state[row].length && cache.state[row][slot] > 0
