@@ -547,7 +547,7 @@ def test_an_ablation_takes_turns_and_counts_as_generate_does() -> None:
 
 def test_the_seconds_are_medians(monkeypatch: pytest.MonkeyPatch) -> None:
     real, times = batchspec.ablation.generate, iter([9.0, 1.0, 2.0] * 10)
-    monkeypatch.setattr(batchspec.ablation, "configurations", lambda config: only)
+    monkeypatch.setattr(batchspec.ablation, "configurations", lambda pair, config: only)
     only = [batchspec.ablation.Configuration("eqspec", "", CONFIG)]
 
     def timed(pair: Any, prompts: Any, config: DecodeConfig) -> Any:
