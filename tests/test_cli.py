@@ -232,6 +232,7 @@ def test_an_error_sends_nothing_to_the_terminal(capsys: pytest.CaptureFixture[st
 
 def test_generate_prints_every_text_and_what_it_cost(capsys: pytest.CaptureFixture[str]) -> None:
     expected = generate(storyteller(), [FOX, KITE], DecodeConfig(max_new_tokens=12))
+    capsys.readouterr()  # what loading the pair here printed
     assert main(["generate", FOX, KITE, "--max-new-tokens", "12"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
