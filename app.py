@@ -5,33 +5,46 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
 from functools import lru_cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import plotly
 
 # The engine's names are looked up when first used, so that the page is there before torch is.
 import batchspec
-from batchspec.config import STRATEGY_NAMES
+from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES
 from batchspec.errors import DecodeError
+from batchspec.limits import Limits
+from batchspec.runs import Runs
 from batchspec.storyteller import EXAMPLES
 from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_TOKENS, load_example
 from visuals.link import Link
-from visuals.payload import pack
+from visuals.payload import pack, pack_piece
 from visuals.player import player_css, player_markup, player_palette, player_script
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
 MOST_LANES = 3
+MOST_RUNS = 24
 DEFAULTS = Link(
     PAIRS[0], "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
 )
 RUN_LINK = """() => {
     if (new URLSearchParams(location.search).has("prompts")) document.querySelector("#run").click();
 }"""
+NUMBERS = (
+    ("k", "K", "k"),
+    ("tokens", "New tokens", "new-tokens"),
+    ("batch", "Batch size", "batch-size"),
+    ("window", "Pool window", "window"),
+    ("temperature", "Temperature", "temperature"),
+    ("seed", "Seed", "seed"),
+)
+"""Field of `Link`, words and element of each number on the page."""
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -44,7 +57,8 @@ CSS = """
 #controls label.block{padding:0!important}#controls span{margin-bottom:2px;white-space:nowrap}
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
-#run{max-width:140px;padding:4px 16px;align-self:center}
+#run,#by-hand{padding:3px 14px;align-self:start;flex:none;font-size:14px}
+#more{padding:4px 10px!important}#more .label-wrap{margin:0!important;font-size:13px}
 #lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
@@ -54,8 +68,9 @@ CSS = """
 footer{display:none!important}
 """
 
-
 _loading = threading.Lock()
+_models = threading.Lock()
+_runs = Runs(MOST_RUNS)
 
 
 @lru_cache(maxsize=2)
@@ -70,105 +85,178 @@ def _load(name: str) -> batchspec.ModelPair:
 
 
 def pair_named(name: str) -> batchspec.ModelPair:
-    """The pair of that name, loaded once for all sessions."""
+    """The pair of that name, loaded once for all sessions.
+
+    Raises:
+        DecodeError: there is none.
+    """
+    if name not in PAIRS:
+        raise DecodeError(f"There is no pair {name!r:.60} here: choose one of {', '.join(PAIRS)}.")
     with _loading:
         return _load(name)
 
 
-def record_lanes(
-    pair: batchspec.ModelPair,
-    prompts: list[str],
-    lanes: Sequence[str],
-    draft_tokens: int,
-    max_new_tokens: int,
-    batch_size: int,
-) -> Iterator[tuple[float, str] | list[batchspec.Trace]]:
-    """Record every lane; yields (share done, words) as it goes, then the traces.
+def start_run(link: Link) -> batchspec.LiveRun:
+    """A run with a person's settings, checked; no model has run yet.
 
     Raises:
         DecodeError: bad input.
     """
-    recorders = [
-        batchspec.Recorder(
-            pair,
-            prompts,
-            batchspec.DecodeConfig(
-                strategy=lane,
-                draft_tokens=draft_tokens,
-                max_new_tokens=max_new_tokens,
-                batch_size=batch_size,
-            ),
+    prompts = [line for line in link.prompts.splitlines() if line.strip()]
+    if not prompts:
+        raise DecodeError("There is no prompt: write at least one, one a line.")
+    if not link.lanes:
+        raise DecodeError("There is no lane: choose at least one strategy.")
+    if len(link.lanes) > MOST_LANES:
+        raise DecodeError(f"There is room for {MOST_LANES} lanes, not {len(link.lanes)}.")
+    settings: dict[str, Any] = {
+        name: _whole(words, getattr(link, field))
+        for field, name, words in (
+            ("k", "draft_tokens", "K"),
+            ("tokens", "max_new_tokens", "New tokens"),
+            ("batch", "batch_size", "Batch size"),
+            ("window", "window", "The pool window"),
+            ("seed", "seed", "The seed"),
         )
-        for lane in lanes
-    ]
-    wanted = len(prompts) * max_new_tokens * len(lanes)
-    written = 0
-    for recorder in recorders:
-        for frame in recorder.run():
-            share = (written + recorder.stats.committed) / wanted
-            yield share, f"{recorder.config.strategy}: round {frame.round}, {frame.phase}"
-        written += recorder.stats.committed
-    known = {number: tokens for recorder in recorders for number, tokens in recorder.agreed.items()}
-    yield [recorder.trace(known) for recorder in recorders]
+    }
+    if settings["max_new_tokens"] == 0:
+        raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
+    if link.temperature is None:
+        raise DecodeError("A number is missing: fill in the temperature.")
+    settings["temperature"] = float(link.temperature)
+    settings["acceptance"] = link.acceptance
+    configs = [batchspec.DecodeConfig(**lane_settings(lane), **settings) for lane in link.lanes]
+    limits = Limits.of_this_page()
+    if limits:
+        limits.check(prompts, configs[0])
+    return batchspec.LiveRun(pair_named(link.pair), prompts, configs)
+
+
+def lane_settings(lane: str) -> dict[str, Any]:
+    """What the name of a lane, `STRATEGY` or `STRATEGY+FAULT`, asks of a run."""
+    strategy, plus, fault = lane.partition("+")
+    return {"strategy": strategy, "fault": fault} if plus else {"strategy": strategy}
 
 
 def open_page(request: gr.Request) -> list[object]:
     """What the page opens with: the recorded example, and the settings its address asks for.
 
     Returns:
-        The six settings, the player's payload, and what of the address could not be used.
+        The settings, the player's payload, and what of the address could not be used.
     """
     query = dict(request.query_params)
     payload = pack(load_example())
-    if not Link.names() & query.keys():
+    if not query.keys() & set(Link.names()):
         return [*[gr.skip()] * len(Link.names()), payload, ""]
-    link, complaints = DEFAULTS.opened(query, PAIRS, STRATEGY_NAMES, MOST_LANES)
-    settings = [link.pair, link.prompts, list(link.lanes), link.k, link.tokens, link.batch]
-    return [*settings, payload, _warning(" ".join(complaints))]
+    choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
+    link, complaints = DEFAULTS.opened(query, choices, is_lane, MOST_LANES)
+    return [*link.values(), payload, _warning(" ".join(complaints))]
 
 
-def run(
-    name: str,
-    prompts: str,
-    lanes: list[str],
-    draft_tokens: float,
-    max_new_tokens: float,
-    batch_size: float,
-    progress: gr.Progress = gr.Progress(),  # noqa: B008 (how gradio injects it)
-) -> tuple[object, str]:
-    """Record all lanes on a person's prompts.
+def is_lane(name: str) -> bool:
+    """Whether there is a lane of that name."""
+    return name in STRATEGY_NAMES
+
+
+def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
+    """Check the settings and make a run of them, in place of the session's earlier one.
 
     Returns:
         The player's payload and an empty message; or the picture as it was and what is wrong.
     """
-    lines = [line for line in prompts.splitlines() if line.strip()]
+    link = Link(*settings)
     try:
-        if not lines:
-            raise DecodeError("There is no prompt: write at least one, one a line.")
-        if not lanes:
-            raise DecodeError("There is no lane: choose at least one strategy.")
-        numbers = [_whole(value) for value in (draft_tokens, max_new_tokens, batch_size)]
-        if numbers[1] == 0:
-            raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
-        for state in record_lanes(pair_named(name), lines, lanes, *numbers):
-            if isinstance(state, list):
-                link = Link(name, prompts, lanes, *numbers)
-                return pack(state, live=True, link=link.query()), ""
-            progress(*state)
+        run = start_run(link)
     except DecodeError as error:
         return gr.skip(), _warning(str(error))
-    raise AssertionError("a recording ends with its traces")
+    key = _runs.open(str(session), run)
+    return pack(run.traces(), live=True, link=link.query(), run=key, by_hand=by_hand), ""
+
+
+def open_to_run(request: gr.Request, *settings: Any) -> tuple[object, str]:
+    """A run that the player asks to run on; arguments and result as for `open_run`."""
+    return open_run(False, *settings, session=request.session_hash)
+
+
+def open_by_hand(request: gr.Request, *settings: Any) -> tuple[object, str]:
+    """A run that the player asks for one phase at a time; as `open_run`."""
+    return open_run(True, *settings, session=request.session_hash)
+
+
+def leave(request: gr.Request) -> None:
+    """Forget what a session that is gone had."""
+    _runs.end(str(request.session_hash))
+
+
+def run_on(event: gr.EventData) -> None:
+    """Run the phases of the run that the player names until it ends or somebody stops it."""
+    run = _runs.get(event.run)
+    while run is not None and not (run.finished or run.stopped.is_set()):
+        _advance(run)
+        time.sleep(0.001)  # whoever waits for the models gets them
+
+
+def _advance(run: batchspec.LiveRun) -> None:
+    try:
+        with _models:
+            run.advance()
+    except Exception as error:
+        run.failure = f"The run broke off: {type(error).__name__}: {error}"
+        run.stopped.set()
+        raise
+
+
+def frames(request: list[Any]) -> str | None:
+    """What a run has gained; asked for by the player, which keeps what it has.
+
+    Args:
+        request: the run's key, and how many frames of each lane the player has.
+
+    Returns:
+        A piece as `pack_piece` makes it; None where the run is gone.
+    """
+    key, since = request
+    run = _runs.get(key)
+    if run is None:
+        return None
+    with run.lock:
+        if run.finished:  # the player has everything now
+            _runs.close(key)
+        more = {"ended": run.ended, "share": run.share, "failure": run.failure}
+        return pack_piece(run.traces(), since, more)
+
+
+def advance(request: list[Any]) -> str | None:
+    """Run the next phase of a run on the models; arguments and result are those of `frames`."""
+    run = _runs.get(request[0])
+    if run is not None and not run.finished:
+        _advance(run)
+    return frames(request)
+
+
+def stop(key: str) -> None:
+    """Pause a run after the phase that is under way."""
+    run = _runs.get(key)
+    if run is not None:
+        run.stopped.set()
+
+
+def resume(key: str) -> None:
+    """Let a paused run be run on."""
+    run = _runs.get(key)
+    if run is not None:
+        run.stopped.clear()
 
 
 def _warning(words: str) -> str:
     return f'<p role="alert">⚠ {escape(words)}</p>' if words else ""
 
 
-def _whole(value: float | None) -> int:
+def _whole(name: str, value: float | None) -> int:
     if value is None:
-        raise DecodeError("A number is missing: fill in K, new tokens and batch size.")
+        raise DecodeError(f"A number is missing: fill in {name}.")
     if value != int(value):
-        raise DecodeError(f"K, new tokens and batch size are whole numbers, not {value}.")
+        raise DecodeError(f"{name} must be a whole number, not {value}.")
     return int(value)
 
 
@@ -182,29 +270,42 @@ def build() -> gr.Blocks:
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
             elem_id="brand",
         )
-        settings, button, message = _controls()
+        settings, buttons, message = _controls()
         player = gr.HTML(
             "",
             html_template=player_markup(),
             js_on_load=player_script(),
             apply_default_css=False,
+            server_functions=[frames, advance, stop, resume],
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )
-        opened = page.load(open_page, outputs=[*settings, player, message], api_name=False)
+        opened = page.load(
+            open_page, outputs=[*settings, player, message], api_visibility="private"
+        )
         opened.then(None, js=RUN_LINK)
-        button.click(
-            run,
-            inputs=settings,
-            outputs=[player, message],
+        page.unload(leave)
+        for button, start in zip(buttons, (open_to_run, open_by_hand), strict=True):
+            button.click(
+                start,
+                inputs=settings,
+                outputs=[player, message],
+                show_progress_on=message,
+                api_visibility="private",
+            )
+        # One run at a time has the models; looking at a picture asks for none.
+        player.play(
+            run_on,
+            show_progress="hidden",
             concurrency_limit=1,
             concurrency_id="models",
+            api_visibility="private",
         )
     return page
 
 
-def _controls() -> tuple[list[gr.components.Component], gr.Button, gr.HTML]:
-    """The settings in the order in which `run` takes them, the button, and room for a message."""
+def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML]:
+    """The settings in the order of `Link`, the two buttons that start a run, and a message."""
     with gr.Row(elem_id="controls"):
         prompts = gr.Textbox(
             DEFAULTS.prompts,
@@ -212,20 +313,12 @@ def _controls() -> tuple[list[gr.components.Component], gr.Button, gr.HTML]:
             lines=4,
             max_lines=8,
             elem_id="prompts",
-            scale=5,
+            scale=4,
         )
-        with gr.Column(scale=4, min_width=320):
+        with gr.Column(scale=6, min_width=320):
             with gr.Row():
                 pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
-                numbers = [
-                    gr.Number(value, label=label, min_width=width, elem_id=name)
-                    for value, label, width, name in (
-                        (DEFAULTS.k, "K", 60, "k"),
-                        (DEFAULTS.tokens, "New tokens", 80, "new-tokens"),
-                        (DEFAULTS.batch, "Batch size", 80, "batch-size"),
-                    )
-                ]
-            with gr.Row():
+                k, tokens, batch = _numbers("k", "tokens", "batch")
                 lanes = gr.Dropdown(
                     list(STRATEGY_NAMES),
                     value=list(DEFAULTS.lanes),
@@ -233,11 +326,31 @@ def _controls() -> tuple[list[gr.components.Component], gr.Button, gr.HTML]:
                     max_choices=MOST_LANES,
                     label="Lanes, up to three",
                     elem_id="lanes",
-                    scale=2,
+                    min_width=300,
+                    scale=3,
                 )
-                button = gr.Button("Run", variant="primary", elem_id="run", scale=0)
+            with gr.Row():
+                run = gr.Button("Run", variant="primary", elem_id="run", min_width=100)
+                by_hand = gr.Button("Step by hand", elem_id="by-hand", min_width=110)
+                with gr.Accordion("Sampling and pool", open=False, elem_id="more"), gr.Row():
+                    window, temperature, seed = _numbers("window", "temperature", "seed")
+                    acceptance = gr.Dropdown(
+                        list(ACCEPTANCE_RULES),
+                        value=DEFAULTS.acceptance,
+                        label="Acceptance",
+                        min_width=120,
+                    )
             message = gr.HTML("", elem_id="message")
-    return [pair, prompts, lanes, *numbers], button, message
+    numbers = [k, tokens, batch, window, temperature, seed]
+    return [pair, prompts, lanes, *numbers, acceptance], [run, by_hand], message
+
+
+def _numbers(*names: str) -> list[gr.Number]:
+    return [
+        gr.Number(getattr(DEFAULTS, name), label=label, min_width=70, elem_id=place)
+        for name, label, place in NUMBERS
+        if name in names
+    ]
 
 
 def main() -> None:

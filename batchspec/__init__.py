@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from batchspec.decoding import decode, generate
     from batchspec.errors import DecodeError
     from batchspec.generation import Generation, Stats
+    from batchspec.live import LiveRun
     from batchspec.loading import load_pair
     from batchspec.ngram import NGramDraft
     from batchspec.pair import ModelPair
@@ -21,6 +22,7 @@ __all__ = [
     "DecodeError",
     "Frame",
     "Generation",
+    "LiveRun",
     "ModelPair",
     "NGramDraft",
     "Recorder",
@@ -43,6 +45,7 @@ _MODULES = {
     "DecodeError": "errors",
     "Generation": "generation",
     "Stats": "generation",
+    "LiveRun": "live",
     "NGramDraft": "ngram",
     "ModelPair": "pair",
     "load_pair": "loading",

@@ -69,6 +69,13 @@ class _History:
     def tokens(self) -> list[int]:
         return self.prompt + self.generated
 
+    @property
+    def known_reference(self) -> list[int]:
+        if self.divergence is None:
+            return list(self.generated)
+        place, choice = self.divergence
+        return [*self.generated[:place], choice]
+
 
 class Recorder:
     """Runs a pair over prompts and looks at every phase.
@@ -129,19 +136,41 @@ class Recorder:
             if row.finished and row.divergence is None
         }
 
+    @property
+    def finished(self) -> bool:
+        """Whether every row is done."""
+        return all(row.finished for row in self._rows)
+
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1, counted in the new tokens that the rows may take."""
+        taken = sum(row.start.budget if row.finished else len(row.generated) for row in self._rows)
+        return taken / max(1, sum(row.start.budget for row in self._rows))
+
     def trace(self, known: Mapping[int, list[int]] | None = None) -> Trace:
-        """The trace of the frames so far.
+        """The trace of the frames so far, with the whole reference.
 
         Args:
             known: references that another strategy's recorder has `agreed` on for the same prompts;
                 without them the target is run alone on every row that left it.
         """
-        generated = [list(row.generated) for row in self._rows]
         known = known or {}
-        reference = [
-            known[number] if number in known else self._reference(number)
-            for number in range(len(self._rows))
-        ]
+        return self._trace(
+            [
+                known[number] if number in known else self._reference(number)
+                for number in range(len(self._rows))
+            ]
+        )
+
+    def trace_so_far(self) -> Trace:
+        """The trace of the frames so far, with the reference as far as it is known.
+
+        No model runs: where a row left the target, its reference ends with the target's choice.
+        """
+        return self._trace([row.known_reference for row in self._rows])
+
+    def _trace(self, reference: list[list[int]]) -> Trace:
+        generated = [list(row.generated) for row in self._rows]
         seen = {token for row in self._rows for token in row.prompt}
         seen |= {token for tokens in reference for token in tokens}
         for frame in self.frames:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchspec.config import STRATEGY_NAMES
+from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES
 from visuals.link import LONGEST, Link
 
 HERE = Link("storyteller", "One,", ["pad", "eqspec"], k=4, tokens=48, batch=4)
@@ -18,19 +18,21 @@ PAIRS = ("storyteller", "other")
 
 
 def opened(query: dict[str, str]) -> tuple[Link, list[str]]:
-    return HERE.opened(query, PAIRS, STRATEGY_NAMES, most=3)
+    choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
+    return HERE.opened(query, choices, lambda name: name in STRATEGY_NAMES, most=3)
 
 
 @given(
     prompts=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
     lanes=st.lists(st.sampled_from(STRATEGY_NAMES), min_size=1, max_size=3, unique=True),
-    numbers=st.tuples(*[st.integers(-5, 10**6)] * 3),
+    numbers=st.tuples(*[st.integers(-5, 10**6)] * 6),
     pair=st.sampled_from(PAIRS),
+    acceptance=st.sampled_from(ACCEPTANCE_RULES),
 )
 def test_an_address_opens_as_the_settings_it_was_made_of(
-    prompts: str, lanes: list[str], numbers: tuple[int, int, int], pair: str
+    prompts: str, lanes: list[str], numbers: tuple[int, ...], pair: str, acceptance: str
 ) -> None:
-    link = Link(pair, prompts, lanes, *numbers)
+    link = Link(pair, prompts, lanes, *numbers, acceptance)
     query = dict(parse_qsl(link.query(), keep_blank_values=True, strict_parsing=True))
     assert query.keys() == {field.name for field in fields(Link)}
     assert opened(query) == (link, [])
@@ -54,6 +56,8 @@ def test_what_an_address_leaves_out_stays_as_it_is() -> None:
         ({"k": ""}, HERE, "k as ''"),
         ({"tokens": "inf"}, HERE, "inf"),
         ({"batch": "nan"}, HERE, "nan"),
+        ({"acceptance": "luck"}, HERE, "luck"),
+        ({"temperature": "warm", "seed": "3"}, replace(HERE, seed=3), "warm"),
     ],
 )
 def test_garbage_is_told_and_the_rest_is_kept(

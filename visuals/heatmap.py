@@ -64,7 +64,7 @@ def _heatmap(
     trace: Trace, title: str, colours: tuple[str, ...] | None, words: tuple[str, ...]
 ) -> go.Figure:
     rows = len(trace.prompts)
-    slots = max(frame.target.state.shape[1] for frame in trace.frames)
+    slots = max((frame.target.state.shape[1] for frame in trace.frames), default=1)
     cells = go.Heatmap(z=[], xgap=1, ygap=1, hovertemplate=_SLOT_TEXT, texttemplate="%{text}")
     figure = go.Figure(cells)
     if colours:
@@ -104,7 +104,7 @@ def _cache(trace: Trace, number: int, model: str) -> CacheFrame:
 
 
 def _largest_position(trace: Trace) -> int:
-    return max(int(frame.target.position.max(initial=1)) for frame in trace.frames)
+    return max((int(frame.target.position.max(initial=1)) for frame in trace.frames), default=1)
 
 
 def _fill(figure: go.Figure, trace: Trace, cache: CacheFrame, values: str) -> None:

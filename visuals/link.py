@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,8 +18,10 @@ class Link:
     Attributes:
         pair: name of the pair.
         prompts: one a line.
-        lanes: names of strategies.
-        k, tokens, batch: draft tokens, new tokens and batch size; None where the field is empty.
+        lanes: names of strategies, each with `+FAULT` after it where a fault is switched on.
+        k, tokens, batch, window: draft tokens, new tokens, batch size and pool window; None where
+            the field is empty.
+        temperature, seed, acceptance: how tokens are chosen.
     """
 
     pair: str
@@ -28,27 +30,41 @@ class Link:
     k: float | None
     tokens: float | None
     batch: float | None
+    window: float | None = 32
+    temperature: float | None = 0
+    seed: float | None = 0
+    acceptance: str = "auto"
 
     @classmethod
-    def names(cls) -> set[str]:
-        """The parameters of an address."""
-        return {field.name for field in fields(cls)}
+    def names(cls) -> list[str]:
+        """The parameters of an address, in the order of the page's fields."""
+        return [field.name for field in fields(cls)]
+
+    def values(self) -> list[Any]:
+        """The settings in the order of `names`."""
+        return [
+            list(self.lanes) if name == "lanes" else getattr(self, name) for name in self.names()
+        ]
 
     def query(self) -> str:
         """The query string of the address; empty where it would be too long for one."""
-        values = {name: getattr(self, name) for name in sorted(self.names())}
-        values["lanes"] = ",".join(self.lanes)
-        query = urlencode({name: value for name, value in values.items() if value is not None})
+        values = {**asdict(self), "lanes": ",".join(self.lanes)}
+        query = urlencode({k: value for k, value in sorted(values.items()) if value is not None})
         return query if len(query) <= LONGEST else ""
 
     def opened(
-        self, query: Mapping[str, str], pairs: Sequence[str], strategies: Sequence[str], most: int
+        self,
+        query: Mapping[str, str],
+        choices: Mapping[str, Sequence[str]],
+        is_lane: Callable[[str], bool],
+        most: int,
     ) -> tuple[Link, list[str]]:
         """These settings with what an address says instead.
 
         Args:
             query: the parameters of the address; those of other names are left alone.
-            pairs, strategies: the names that exist.
+            choices: what there is to choose from, for `pair` and `acceptance`.
+            is_lane: whether a lane of that name can be shown.
             most: how many lanes there may be.
 
         Returns:
@@ -57,16 +73,18 @@ class Link:
         link, complaints = self, []
         if "prompts" in query:
             link = replace(link, prompts=query["prompts"])
-        if query.get("pair", self.pair) in pairs:
-            link = replace(link, pair=query.get("pair", self.pair))
-        else:
-            complaints.append(f"The link names the pair {query['pair']!r:.40}, which is not here.")
+        for name, known in choices.items():
+            value = query.get(name, getattr(self, name))
+            if value in known:
+                link = replace(link, **{name: value})
+            else:
+                complaints.append(f"The link names the {name} {value!r:.40}, which is not here.")
         names = query["lanes"].split(",") if "lanes" in query else list(self.lanes)
-        known = [name for name in dict.fromkeys(names) if name in strategies][:most]
-        if known != names:
+        shown = [name for name in dict.fromkeys(names) if is_lane(name)][:most]
+        if shown != names:
             complaints.append(f"The link names lanes that cannot be shown: {query['lanes']!r:.60}.")
-        link = replace(link, lanes=known or self.lanes)
-        for name in ("k", "tokens", "batch"):
+        link = replace(link, lanes=shown or self.lanes)
+        for name in ("k", "tokens", "batch", "window", "temperature", "seed"):
             try:
                 number = float(query.get(name, getattr(self, name)))
                 whole: Any = int(number) if number == int(number) else number

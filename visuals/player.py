@@ -9,7 +9,10 @@ from typing import Any
 from visuals.palette import LOOKS, legend_markup, palette_css
 
 _FOLDER = Path(__file__).parent / "player"
-_SCRIPTS = ("trace", "rows", "tokens", "slots", "mask", "verdict", "card", "large", "player")
+_SCRIPTS = (
+    *("trace", "timeline", "rows", "tokens", "slots", "mask", "verdict", "card", "large"),
+    *("player", "highlight", "transport", "live"),
+)
 
 
 def player_markup() -> str:

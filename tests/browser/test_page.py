@@ -156,7 +156,7 @@ def test_own_prompts_run_live_and_markup_in_them_stays_text(page: Page) -> None:
         ("  \n \n", {}, "There is no prompt"),
         ("word " * 700, {}, "context of this pair holds"),
         ("Hello", {"k": "0"}, "at least 1, not 0"),
-        ("Hello", {"k": "2.5"}, "whole numbers, not 2.5"),
+        ("Hello", {"k": "2.5"}, "K must be a whole number, not 2.5"),
         ("Hello", {"batch_size": ""}, "A number is missing"),
     ],
 )

@@ -10,6 +10,7 @@ function maskOf(frame, row) {
     const queries = feeds.filter((feed) => feed.model === model).flatMap((feed) =>
       feed.token[row].map((token, query) => ({
         token, allowed: feed.allowed[row][query], should: feed.should[row][query],
+        place: feed.expected[row][query],
         filler: feed.expected[row][query] < 0,
       })));
     return { model, queries: queries.filter((query) => !query.filler), fed: true };

@@ -1,85 +1,87 @@
-// The player: one cursor over all lanes, moved by buttons, keys and the scrubber.
+// The player: lanes of views, painted where the cursor is.
 
 const root = element.querySelector("#player");
 const find = (selector) => root.querySelector(selector);
-const state = { model: "target", row: 0, columns: 32, palette: props.palette, longestRound: {} };
+const state = {
+  payload: null, model: "target", shows: "state", row: 0, columns: 32, palette: props.palette, views: new Set(),
+};
 let payload = null, steps = [], cursor = 0, wanted = null;
 
+// In the order of a lane; `on` is what a new visitor sees.
+const VIEWS = {
+  tokens: { title: "Tokens", on: true, draw: tokensView },
+  cache: { title: "KV cache", on: true, draw: cacheView, large: true },
+  positions: { title: "Position IDs", on: true, draw: positionsView, large: true },
+  mask: { title: "Attention mask", on: true, draw: maskView, large: true },
+  invariants: { title: "Invariants", on: true, markup: invariantsMarkup },
+  round: { title: "Work", on: true, markup: roundMarkup },
+  outputs: { title: "Output", on: true, markup: outputsMarkup },
+};
+for (const [name, view] of Object.entries(VIEWS)) if (view.on) state.views.add(name);
+
 function laneShell(lane) {
-  const head = (title, view, extra = "") =>
-    `<h3>${title}<span class="caption" data-caption="${view}"></span>${extra}</h3>`;
-  const large = (view) => `<button class="enlarge" data-large="${view}" aria-label="Open ${view} large" title="Open large">⤢</button>`;
-  return `<section class="lane" data-lane="${escapeText(lane.strategy)}" aria-label="${escapeText(lane.title)}">
+  const large = (name) => `<button class="enlarge" data-large="${name}" aria-label="Open ${name} large" title="Open large">⤢</button>`;
+  const views = Object.entries(VIEWS).map(([name, view]) => `<div class="view" data-of="${name}">
+    <h3>${view.title}<span class="caption" data-caption="${name}"></span>${view.large ? large(name) : ""}</h3>
+    <div data-view="${name}"></div></div>`);
+  views.splice(5, 0, `<div class="why" data-part="cause"></div>`);
+  return `<section class="lane" data-lane="${escapeText(lane.name)}" aria-label="${escapeText(lane.title)}">
     <h2>${escapeText(lane.title)} <small>${escapeText(lane.summary)}</small><span data-part="verdict"></span></h2>
     <p class="stats" data-part="stats"></p>
     <p class="said" data-part="sentence"></p>
-    ${head("Tokens", "tokens")}<div data-view="tokens"></div>
-    ${head("KV cache", "cache", large("cache"))}<div data-view="cache"></div>
-    ${head("Position IDs", "positions", large("positions"))}<div data-view="positions"></div>
-    ${head("Attention mask", "mask", large("mask"))}<div data-view="mask"></div>
-    <div class="invariants" data-view="invariants"></div>
-    <div class="why" data-part="cause"></div>
-    ${head("Round time", "round")}<div data-view="round"></div>
-    ${head("Output against the reference", "outputs")}<div data-view="outputs"></div>
+    ${views.join("")}
   </section>`;
 }
 
+// Take a whole payload: the lanes anew, the cursor at the first phase.
 function show(next) {
-  payload = next;
-  if (payload.link) putAddress(payload.link);
-  steps = timeline(payload);
-  state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
-  state.longestRound = {};
+  payload = state.payload = next;
+  const { roles, slot_states, invariants } = payload;
   for (const lane of payload.lanes) {
-    const perRound = {};
-    for (const frame of lane.frames)
-      if (frame.phase !== "prefill") perRound[frame.round] = (perRound[frame.round] || 0) + frame.seconds;
-    for (const [round, seconds] of Object.entries(perRound))
-      state.longestRound[round] = Math.max(state.longestRound[round] || 0, seconds);
+    const { frames } = lane;
+    Object.assign(lane, {
+      roles, slot_states, invariants, name: laneName(lane), frames: [], totals: [], width: {}, roundSeconds: {},
+      ended: !payload.run,
+    });
+    absorb(lane, frames);
   }
+  state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
   find(".lanes").innerHTML = payload.lanes.map(laneShell).join("");
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
-  find(".origin").textContent = payload.origin;
-  find(".segments").innerHTML = steps.map((step, place) => `<i class="${step.phase}" data-flag="${flag(place)}"></i>`).join("");
-  find("input[type=range]").max = steps.length - 1;
+  for (const name of Object.keys(VIEWS)) toggleView(name, state.views.has(name));
+  cursor = 0;
+  columnsChanged();
   measureColumns();
   go(0);
 }
 
-// The address makes the same run again, for whoever opens it; a chosen theme stays in it.
-function putAddress(link) {
-  const query = new URLSearchParams(link), theme = new URLSearchParams(location.search).get("__theme");
-  if (theme) query.set("__theme", theme);
-  history.replaceState(history.state, "", `?${query}`);
+const laneName = (lane) => (lane.settings.fault ? `${lane.strategy}+${lane.settings.fault}` : lane.strategy);
+
+// The scrubber as long as the run is now.
+function columnsChanged() {
+  steps = timeline(payload);
+  root.classList.toggle("empty", !steps.length);
+  find(".segments").innerHTML = steps.map(({ phase, flags }) =>
+    `<i class="${phase}${flags.ragged ? " ragged" : ""}${flags.moved ? " moved" : ""}" data-flag="${flags.fault || flags.divergence ? "✗" : ""}"></i>`).join("");
+  find("input[type=range]").max = Math.max(0, steps.length - 1);
+  if (steps.length && root.dataset.frame !== undefined) root.dataset.frames = steps.length;
 }
 
+const laneOf = (node) => payload.lanes.find((lane) => lane.name === node.closest(".lane").dataset.lane);
 const frameOf = (lane, place) => lane.frames[lane.at[place]];
-const isFresh = (lane, place) => place === 0 || lane.at[place] !== lane.at[place - 1];
-
-// A cross where an invariant breaks for the first time in a lane.
-function flag(place) {
-  for (const lane of payload.lanes) {
-    if (!isFresh(lane, place)) continue;
-    const now = broken(lane, place), before = place ? broken(lane, place - 1) : new Set();
-    if ([...now].some((name) => !before.has(name))) return "✗";
-  }
-  return "";
-}
-
-const broken = (lane, place) => new Set(Object.keys(lane.totals[lane.at[place]].faults));
 
 function measureColumns() {
   const lane = find(".lane");
   if (!lane) return;
   const inside = lane.clientWidth - 24 - 20 - 52 - 12;
-  state.columns = Math.max(12, Math.floor(inside / 18));
+  state.columns = Math.max(12, Math.floor(inside / 16));
   root.style.setProperty("--columns", state.columns);
 }
 
 function paint(place) {
   cursor = place;
   const step = steps[place];
-  for (const lane of payload.lanes) paintLane(find(`[data-lane="${CSS.escape(lane.strategy)}"]`), lane, place);
+  for (const lane of payload.lanes) paintLane(find(`[data-lane="${CSS.escape(lane.name)}"]`), lane, place);
   write(find(".story"), payload.stories[step.phase]);
   write(find(".phases"), `<span>Round <b>${step.round}</b></span>` + payload.phases
     .filter((phase) => steps.some((other) => other.phase === phase))
@@ -89,12 +91,14 @@ function paint(place) {
   const range = find("input[type=range]");
   range.value = place;
   range.setAttribute("aria-valuetext", `round ${step.round}, ${step.phase}`);
-  drawCard();
-  if (find("dialog").open) drawLarge();
+  drawHighlight();
+  if (find("dialog.large").open) drawLarge();
   afterPaint(() => {
     Object.assign(root.dataset, {
-      frame: place, frames: steps.length, round: step.round, phase: step.phase, live: payload.live,
+      frame: place, frames: steps.length, round: step.round, phase: step.phase,
+      live: isRunning() ? "running" : payload.live,
     });
+    noteAddress();
   });
 }
 
@@ -105,40 +109,39 @@ function afterPaint(done) {
   channel.port2.postMessage(null);
 }
 
-const VIEWS = { tokens: tokensView, cache: cacheView, positions: positionsView, mask: maskView };
-
 function paintLane(section, lane, place) {
   const number = lane.at[place], frame = lane.frames[number];
-  const last = number === lane.frames.length - 1;
+  const last = lane.ended && number === lane.frames.length - 1;
   section.classList.toggle("over", last && place < steps.length - 1);
-  for (const [name, view] of Object.entries(VIEWS))
-    drawView(section.querySelector(`[data-view="${name}"]`), view(lane, frame, state));
+  for (const [name, view] of Object.entries(VIEWS)) {
+    if (!state.views.has(name)) continue;
+    const node = section.querySelector(`[data-view="${name}"]`);
+    if (view.draw) drawView(node, view.draw(lane, frame, state));
+    else write(node, view.markup(lane, frame, state, number));
+  }
   const cause = lane.causes[number];
   const parts = {
-    "part=verdict": verdictMarkup(lane, frame, last),
-    "part=stats": statsMarkup(lane, number),
-    "part=sentence": last && !isFresh(lane, place) ? "Finished: all rows are done." : lane.sentences[number],
-    "part=cause": cause && `<b>Why it goes wrong</b><ol>${cause}</ol>`,
-    "view=invariants": invariantsMarkup(lane, number),
-    "view=round": roundMarkup(lane, frame, state),
-    "view=outputs": outputsMarkup(lane, frame, state),
+    verdict: verdictMarkup(lane, frame, last),
+    stats: statsMarkup(lane, number),
+    sentence: last && !isFresh(lane, place) ? "Finished: all rows are done." : lane.sentences[number],
+    cause: cause && `<b>Why it goes wrong</b><ol>${cause}</ol>`,
   };
-  for (const [name, markup] of Object.entries(parts)) write(section.querySelector(`[data-${name}]`), markup);
+  for (const [name, markup] of Object.entries(parts)) write(section.querySelector(`[data-part=${name}]`), markup);
   captions(section, lane, frame);
 }
 
 function captions(section, lane, frame) {
-  const caption = (view) => section.querySelector(`[data-caption="${view}"]`);
-  const range = slotRange(lane, frame, state);
-  write(caption("tokens"), frame.phase === "draft" ? "drafted" : "accepted this round");
-  write(caption("cache"), `${state.model}, ${range}`);
-  write(caption("positions"), "as fed");
-  write(caption("mask"), `row ${state.row}: ${maskCaption(lane, frame, state)}`);
-  write(caption("round"), roundCaption(lane, frame));
+  const caption = (view, text) => write(section.querySelector(`[data-caption="${view}"]`), text);
+  caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
+  caption("cache", `${state.model}, ${slotRange(lane, frame, state)}`);
+  caption("positions", "as fed");
+  caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
+  caption("round", roundCaption(lane, frame));
+  caption("outputs", "against the reference");
 }
 
 function go(place) {
-  if (!payload) return;
+  if (!steps.length) return;
   wanted = Math.max(0, Math.min(steps.length - 1, place));
   requestAnimationFrame(() => {
     if (wanted === null) return;
@@ -150,48 +153,10 @@ function go(place) {
 
 const current = () => wanted ?? cursor;
 
-function nextFault() {
-  for (let place = current() + 1; place < steps.length; place += 1)
-    if (flag(place)) return place;
-  return current();
-}
-
 function firstBroken(lane, invariant) {
   const number = lane.frames.findIndex((frame) => frame.violations.some((v) => v.invariant === invariant));
   return lane.at.indexOf(number);
 }
-
-const MOVES = {
-  first: () => 0, previous: () => current() - 1, next: () => current() + 1,
-  last: () => steps.length - 1, fault: nextFault,
-};
-const KEYS = { ArrowLeft: "previous", ArrowRight: "next", Home: "first", End: "last" };
-
-document.addEventListener("keydown", (event) => {
-  if (!root.isConnected || !payload || event.altKey || event.ctrlKey || event.metaKey) return;
-  const at = event.target;
-  const ownRange = at === find("input[type=range]");
-  if (!ownRange && at.closest?.("input, textarea, select, [contenteditable], [role=listbox]")) return;
-  const move = KEYS[event.key];
-  if (!move) return;
-  event.preventDefault();
-  go(MOVES[move]());
-});
-
-root.addEventListener("click", (event) => {
-  const at = event.target;
-  const on = (attribute) => at.closest(`[data-${attribute}]`)?.dataset[attribute];
-  if (at.closest("[data-close]")) find("dialog").close();
-  else if (on("go")) go(MOVES[on("go")]());
-  else if (on("model")) chooseModel(on("model"));
-  else if (on("invariant")) {
-    const lane = payload.lanes.find((other) => other.strategy === at.closest(".lane").dataset.lane);
-    go(firstBroken(lane, on("invariant")));
-  } else if (on("large")) openLarge(at.closest(".lane").dataset.lane, on("large"));
-  else if (on("row") !== undefined) chooseRow(Number(on("row")));
-});
-find("input[type=range]").addEventListener("input", (event) => go(Number(event.target.value)));
-find(".row-picker").addEventListener("change", (event) => chooseRow(Number(event.target.value)));
 
 function chooseRow(row) {
   state.row = row;
@@ -199,65 +164,53 @@ function chooseRow(row) {
   go(current());
 }
 
-function chooseModel(model) {
-  state.model = model;
-  for (const button of root.querySelectorAll("[data-model]"))
-    button.setAttribute("aria-pressed", button.dataset.model === model);
+function press(name, value) {
+  for (const button of root.querySelectorAll(`[data-${name}]`))
+    button.setAttribute("aria-pressed", button.dataset[name] === value);
+}
+
+function choose(name, value) {
+  state[name] = value;
+  press(name, value);
   go(current());
 }
 
-// The card tells of the cell under the pointer, also while the frames go by under it.
-const TOLD = "[data-chip], [data-row] [data-slot]:not(.free)";
-let pointed = null;
-function drawCard() {
-  const told = pointed?.isConnected && pointed.matches(TOLD);
-  find(".card").hidden = !told;
-  if (!told) return;
-  const lane = payload.lanes.find((other) => other.strategy === pointed.closest(".lane").dataset.lane);
-  find(".card").innerHTML = cellDetails(lane, frameOf(lane, cursor), state, pointed);
+function toggleView(name, on) {
+  state.views[on ? "add" : "delete"](name);
+  find(`[data-toggle="${name}"]`).setAttribute("aria-pressed", on);
+  for (const view of root.querySelectorAll(`[data-of="${name}"]`)) view.hidden = !on;
 }
 
-root.addEventListener("mouseover", (event) => {
-  pointed = event.target.closest(TOLD);
-  drawCard();
-  if (!pointed) return;
-  const card = find(".card");
-  const box = pointed.getBoundingClientRect(), frame = root.getBoundingClientRect();
-  const left = Math.min(box.left - frame.left, frame.width - card.offsetWidth - 8);
-  card.style.translate = `${Math.max(0, left)}px ${box.bottom - frame.top + 4}px`;
-});
+find(".views").innerHTML = Object.entries(VIEWS).map(([name, view]) =>
+  `<button data-toggle="${name}" aria-pressed="true">${view.title}</button>`).join("");
 
-root.addEventListener("mouseleave", () => {
-  pointed = null;
-  drawCard();
+root.addEventListener("click", (event) => {
+  const at = event.target;
+  const on = (attribute) => at.closest(`[data-${attribute}]`)?.dataset[attribute];
+  if (at.closest("[data-close]")) at.closest("dialog").close();
+  else if (on("go")) move(on("go"));
+  else if (on("model")) choose("model", on("model"));
+  else if (on("shows")) choose("shows", on("shows"));
+  else if (on("toggle")) {
+    toggleView(on("toggle"), !state.views.has(on("toggle")));
+    go(current());
+  } else if (on("invariant")) go(firstBroken(laneOf(at), on("invariant")));
+  else if (on("large")) openLarge(laneOf(at), on("large"));
+  else if (on("row") !== undefined) lock(at);
 });
+find(".row-picker").addEventListener("change", (event) => chooseRow(Number(event.target.value)));
 
 let large = null;
-function openLarge(strategy, view) {
-  large = { lane: payload.lanes.find((lane) => lane.strategy === strategy), view };
-  find("dialog").showModal();
+function openLarge(lane, view) {
+  large = { lane, view };
+  find("dialog.large").showModal();
   loadPlotly(props.plotly).then(drawLarge, (error) => { find(".plot").textContent = error.message; });
 }
 
 function drawLarge() {
   const figure = largeFigure(large.lane, frameOf(large.lane, cursor), large.view, state);
-  find("dialog b").textContent = `${large.lane.title}, round ${steps[cursor].round}, ${steps[cursor].phase}`;
+  find("dialog.large b").textContent = `${large.lane.title}, round ${steps[cursor].round}, ${steps[cursor].phase}`;
   if (figure) window.Plotly.react(find(".plot"), figure.data, figure.layout,
     { responsive: true, displaylogo: false });
   else find(".plot").textContent = "This strategy uses no draft model.";
 }
-
-new ResizeObserver(() => {
-  const before = state.columns;
-  measureColumns();
-  if (payload && before !== state.columns) go(current());
-}).observe(root);
-
-let shown = null;
-async function receive() {
-  if (!props.value || props.value === shown) return;
-  shown = props.value;
-  show(await unpack(props.value));
-}
-watch("value", receive);
-receive();

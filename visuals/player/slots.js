@@ -70,8 +70,23 @@ function slotRows(lane, frame, state, cell) {
   });
 }
 
+// Exponents of ten from rounding to plainly wrong, as steps of a scale from pale to dark.
+const DECADES = [-8, -6, -4, -2];
+
+function errorCell(lane, model, cache, row, slot) {
+  const error = cache.error[row][slot];
+  if (error === null || error === undefined || cache.visible[row][slot] !== "1") return { look: "unmeasured", markup: "" };
+  const exponent = error > 0 ? Math.max(-16, Math.min(9, Math.floor(Math.log10(error)))) : null;
+  const wrong = isOff(lane, model, cache, row, slot) ? " wrong" : "";
+  return {
+    look: `decade-${exponent === null ? 0 : DECADES.filter((edge) => exponent >= edge).length}${wrong}`,
+    markup: exponent === null ? "0" : `${exponent}`,
+  };
+}
+
 function cacheView(lane, frame, state) {
   return slotRows(lane, frame, state, (cache, row, slot, look) => {
+    if (state.shows === "error") return errorCell(lane, state.model, cache, row, slot);
     const off = isOff(lane, state.model, cache, row, slot);
     const wrong = isLeak(cache, row, slot) ? " wrong" : off ? " off-value" : "";
     return { look: look + wrong, markup: off ? "≠" : state.palette[look].glyph };

@@ -6,7 +6,7 @@ function tokensView(lane, frame, state) {
   return frame.token.map((tokens, row) => {
     const count = tokens.filter((token) => token >= 0).length;
     const chips = [];
-    let room = 18 * state.columns;
+    let room = 16 * state.columns;
     for (let place = count - 1; place >= 0 && room > 0; place -= 1) {
       const look = chipLook(lane, frame, row, place);
       const text = look === "pad" ? "pad" : chipText(lane, tokens[place]);

@@ -1,7 +1,7 @@
 // The verdict: invariants, outputs held against the reference, and where the time went.
 
 // An invariant that broke once stays broken: a row that has left took its evidence along.
-function invariantsMarkup(lane, number) {
+function invariantsMarkup(lane, frame, state, number) {
   return Object.entries(lane.invariants).map(([name, what]) => {
     const fault = lane.totals[number].faults[name];
     if (!fault) return `<span class="yes">✓ ${name} ${what}</span>`;
@@ -32,8 +32,8 @@ function outputsMarkup(lane, frame, state) {
     const tokens = lane.generated[row].slice(0, written);
     const wrong = frame.violations.find((v) => v.invariant === "I4" && v.row === row);
     const text = (list) => escapeText(runningText(lane, list));
-    const prompt = `<span class="prompt">${text(lane.prompts[row].filter((token) => !lane.hidden.includes(token)))}</span>`;
-    const visible = (list) => list.filter((token) => !lane.hidden.includes(token));
+    const prompt = `<span class="prompt">${text(lane.prompts[row].filter((token) => !lane.special_ids.includes(token)))}</span>`;
+    const visible = (list) => list.filter((token) => !lane.special_ids.includes(token));
     if (!wrong)
       return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens))}</div></div>`;
     const place = wrong.slot;
@@ -46,7 +46,7 @@ function roundMarkup(lane, frame, state) {
   const parts = lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill");
   const total = parts.reduce((sum, part) => sum + part.seconds, 0);
   if (!total) return "";
-  const scale = Math.max(state.longestRound[frame.round], total);
+  const scale = Math.max(...state.payload.lanes.map((other) => other.roundSeconds[frame.round] || 0), total);
   return `<div class="ledger">${parts.map((part) => `<i class="${part.phase}" style="width:${100 * part.seconds / scale}%" title="${part.phase} ${(1000 * part.seconds).toFixed(1)} ms"></i>`).join("")}</div>`;
 }
 
