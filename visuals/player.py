@@ -10,7 +10,8 @@ from visuals.palette import LOOKS, legend_markup, palette_css
 
 _FOLDER = Path(__file__).parent / "player"
 _SCRIPTS = (
-    *("trace", "timeline", "rows", "tokens", "slots", "mask", "verdict", "card", "large"),
+    *("trace", "timeline", "rows", "tokens", "slots", "mask", "verdict", "history", "ledger"),
+    *("pool", "source", "table", "card", "large"),
     *("player", "highlight", "transport", "live"),
 )
 

@@ -9,22 +9,27 @@ let payload = null, steps = [], cursor = 0, wanted = null;
 
 // In the order of a lane; `on` is what a new visitor sees.
 const VIEWS = {
+  pool: { title: "Pool", on: true, markup: poolMarkup, has: (lane) => lane.settings.strategy === "exspec" },
   tokens: { title: "Tokens", on: true, draw: tokensView },
   cache: { title: "KV cache", on: true, draw: cacheView, large: true },
   positions: { title: "Position IDs", on: true, draw: positionsView, large: true },
   mask: { title: "Attention mask", on: true, draw: maskView, large: true },
   invariants: { title: "Invariants", on: true, markup: invariantsMarkup },
-  round: { title: "Work", on: true, markup: roundMarkup },
+  history: { title: "Acceptance history", on: true, draw: historyView },
+  work: { title: "Work", on: true, markup: workMarkup },
   outputs: { title: "Output", on: true, markup: outputsMarkup },
+  source: { title: "synchronize, as written", on: true, markup: sourceMarkup },
+  table: { title: "Table", on: false, markup: tableMarkup },
 };
 for (const [name, view] of Object.entries(VIEWS)) if (view.on) state.views.add(name);
 
 function laneShell(lane) {
   const large = (name) => `<button class="enlarge" data-large="${name}" aria-label="Open ${name} large" title="Open large">⤢</button>`;
-  const views = Object.entries(VIEWS).map(([name, view]) => `<div class="view" data-of="${name}">
-    <h3>${view.title}<span class="caption" data-caption="${name}"></span>${view.large ? large(name) : ""}</h3>
-    <div data-view="${name}"></div></div>`);
-  views.splice(5, 0, `<div class="why" data-part="cause"></div>`);
+  const views = Object.entries(VIEWS).filter(([, view]) => view.has?.(lane) ?? true).map(([name, view]) => `
+    <div class="view" data-of="${name}">
+      <h3>${view.title}<span class="caption" data-caption="${name}"></span>${view.large ? large(name) : ""}</h3>
+      <div data-view="${name}"></div>${name === "invariants" ? `<div class="why" data-part="cause"></div>` : ""}
+    </div>`);
   return `<section class="lane" data-lane="${escapeText(lane.name)}" aria-label="${escapeText(lane.title)}">
     <h2>${escapeText(lane.title)} <small>${escapeText(lane.summary)}</small><span data-part="verdict"></span></h2>
     <p class="stats" data-part="stats"></p>
@@ -40,7 +45,7 @@ function show(next) {
   for (const lane of payload.lanes) {
     const { frames } = lane;
     Object.assign(lane, {
-      roles, slot_states, invariants, name: laneName(lane), frames: [], totals: [], width: {}, roundSeconds: {},
+      roles, slot_states, invariants, name: laneName(lane), frames: [], totals: [], width: {}, roundSeconds: {}, verdicts: [],
       ended: !payload.run,
     });
     absorb(lane, frames);
@@ -79,9 +84,14 @@ function measureColumns() {
 }
 
 function paint(place) {
+  const forward = place === cursor + 1;
   cursor = place;
   const step = steps[place];
-  for (const lane of payload.lanes) paintLane(find(`[data-lane="${CSS.escape(lane.name)}"]`), lane, place);
+  for (const lane of payload.lanes) {
+    const section = find(`[data-lane="${CSS.escape(lane.name)}"]`);
+    paintLane(section, lane, place);
+    if (forward && isFresh(lane, place)) slide(section, frameOf(lane, place));
+  }
   write(find(".story"), payload.stories[step.phase]);
   write(find(".phases"), `<span>Round <b>${step.round}</b></span>` + payload.phases
     .filter((phase) => steps.some((other) => other.phase === phase))
@@ -114,8 +124,8 @@ function paintLane(section, lane, place) {
   const last = lane.ended && number === lane.frames.length - 1;
   section.classList.toggle("over", last && place < steps.length - 1);
   for (const [name, view] of Object.entries(VIEWS)) {
-    if (!state.views.has(name)) continue;
-    const node = section.querySelector(`[data-view="${name}"]`);
+    const node = state.views.has(name) && section.querySelector(`[data-view="${name}"]`);
+    if (!node) continue;
     if (view.draw) drawView(node, view.draw(lane, frame, state));
     else write(node, view.markup(lane, frame, state, number));
   }
@@ -130,13 +140,26 @@ function paintLane(section, lane, place) {
   captions(section, lane, frame);
 }
 
+// Realignment seen as movement: rows slide from where their slots were.
+function slide(section, frame) {
+  const shifts = frame.shifts[state.model];
+  if (!shifts?.some(Boolean) || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const strip of section.querySelectorAll(":is([data-view=cache], [data-view=positions]) .slots")) {
+    const shift = shifts[strip.parentNode.dataset.row];
+    const width = strip.clientWidth / state.columns;
+    if (shift) strip.animate([{ translate: `${-shift * width}px` }, { translate: "0" }], { duration: 280, easing: "ease-out" });
+  }
+}
+
 function captions(section, lane, frame) {
   const caption = (view, text) => write(section.querySelector(`[data-caption="${view}"]`), text);
+  if (lane.settings.strategy === "exspec") caption("pool", poolCaption(lane, frame));
   caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
   caption("cache", `${state.model}, ${slotRange(lane, frame, state)}`);
   caption("positions", "as fed");
   caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
-  caption("round", roundCaption(lane, frame));
+  caption("history", "drafts kept, by round");
+  caption("work", workCaption(lane, frame));
   caption("outputs", "against the reference");
 }
 

@@ -65,9 +65,14 @@ function slotRows(lane, frame, state, cell) {
     const held = [...(cache.visible[row] || "")].filter((bit) => bit === "1").length;
     return {
       row, look: rowLook(frame, row, state), name: `${row}`, strip: "slot", first: start, cells,
-      end: isActive(frame, row) && held ? `${held} kv` : "",
+      end: shiftMarkup(frame, state.model, row) || (isActive(frame, row) && held ? `${held} kv` : ""),
     };
   });
+}
+
+function shiftMarkup(frame, model, row) {
+  const shift = frame.shifts[model]?.[row];
+  return shift ? `<b>${shift > 0 ? "→" : "←"} ${Math.abs(shift)}</b>` : "";
 }
 
 // Exponents of ten from rounding to plainly wrong, as steps of a scale from pale to dark.

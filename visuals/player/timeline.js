@@ -16,12 +16,17 @@ function absorb(lane, gained) {
       lane.width[key] = Math.max(lane.width[key] || 0, slots, fed);
     }
     lane.totals.push(totalsAfter(lane, frame, before, lane.totals[number - 1]));
+    frame.shifts = { target: shiftsOf(frame, before, "target"), draft: shiftsOf(frame, before, "draft") };
+    if (frame.phase === "verify") lane.verdicts.push(frame);
     if (frame.phase !== "prefill")
       lane.roundSeconds[frame.round] = (lane.roundSeconds[frame.round] || 0) + frame.seconds;
   }
 }
 
-const NOTHING = { forwards: 0, won: 0, turns: 0, seconds: 0, grouped: 0, realigned: 0, bytes: 0, faults: {}, flags: {} };
+const NOTHING = {
+  forwards: 0, won: 0, turns: 0, seconds: 0, schedules: 0, grouped: 0,
+  computed: 0, filler: 0, rejected: 0, moved: 0, bytes: 0, faults: {}, flags: {},
+};
 
 function totalsAfter(lane, frame, before, last = NOTHING) {
   const ends = frame.phase === "synchronize";
@@ -33,6 +38,9 @@ function totalsAfter(lane, frame, before, last = NOTHING) {
     won: last.won + won,
     turns: last.turns + (ends ? [...frame.active].filter((bit) => bit === "1").length : 0),
     seconds: last.seconds + frame.seconds,
+    schedules: last.schedules + (frame.phase === "schedule" ? 1 : 0),
+    grouped: last.grouped + (frame.phase === "schedule" && !frame.realigned ? 1 : 0),
+    ...workAfter(frame, last),
     faults: broke.length ? faultsWith(last.faults, broke, frame.round) : last.faults,
     flags: {
       fault: broke.some(({ invariant }) => !last.faults[invariant]),
@@ -41,6 +49,29 @@ function totalsAfter(lane, frame, before, last = NOTHING) {
       moved: frame.slots_moved > 0,
     },
   };
+}
+
+// Token slots the target computed, those of them that were for nothing, and what was moved.
+function workAfter(frame, last) {
+  let { computed, filler, rejected } = last;
+  for (const feed of frame.feeds.filter((one) => one.model === "target"))
+    feed.position.forEach((line, row) => line.forEach((position, query) => {
+      computed += position >= 0;
+      filler += position >= 0 && feed.expected[row][query] < 0;
+    }));
+  if (frame.phase === "verify")
+    frame.accepted.forEach((kept, row) => { if (isActive(frame, row)) rejected += frame.drafted[row] - kept; });
+  return { computed, filler, rejected, moved: last.moved + frame.slots_moved, bytes: last.bytes + (frame.bytes_moved || 0) };
+}
+
+// How far each row's left edge moved since the frame before, in slots.
+function shiftsOf(frame, before, model) {
+  if (!before?.[model] || !frame[model] || !["schedule", "synchronize"].includes(frame.phase)) return null;
+  const edge = (cache, row) => cache.expected[row].findIndex((place) => place >= 0);
+  return frame.length.map((_, row) => {
+    const now = edge(frame[model], row), then = edge(before[model], row);
+    return now < 0 || then < 0 ? 0 : now - then;
+  });
 }
 
 // The first round and all rows of every invariant that broke.

@@ -1,4 +1,4 @@
-// The verdict: invariants, outputs held against the reference, and where the time went.
+// The verdict: invariants, and outputs held against the reference.
 
 // An invariant that broke once stays broken: a row that has left took its evidence along.
 function invariantsMarkup(lane, frame, state, number) {
@@ -19,11 +19,15 @@ function verdictMarkup(lane, frame, last) {
   return `<span class="verdict good">✓ equal to the reference${last ? "" : " so far"}</span>`;
 }
 
-function statsMarkup(lane, place) {
-  const total = lane.totals[place];
-  const mean = total.turns ? (total.won / total.turns).toFixed(2) : "–";
-  const speed = total.won ? Math.round(total.won / total.seconds) : "–";
-  return `mean acceptance length <b>${mean}</b> · target forwards <b>${total.forwards}</b> · tokens/s <b>${speed}</b>`;
+function statsMarkup(lane, number) {
+  const total = lane.totals[number];
+  const parts = [
+    ["mean acceptance length", total.turns ? (total.won / total.turns).toFixed(2) : "–"],
+    ["target forwards", total.forwards],
+    ["tokens/s", total.won ? Math.round(total.won / total.seconds) : "–"],
+  ];
+  if (total.schedules) parts.push(["group rate", `${Math.round(100 * total.grouped / total.schedules)} %`]);
+  return parts.map(([words, value]) => `${words} <b>${value}</b>`).join(" · ");
 }
 
 function outputsMarkup(lane, frame, state) {
@@ -40,17 +44,4 @@ function outputsMarkup(lane, frame, state) {
     const reference = lane.reference[row].slice(place, Math.max(written, place + 1));
     return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens.slice(0, place)))}<mark title="first divergence, new token ${place + 1}">✗${text(tokens.slice(place, place + 1))}</mark><del>${text(visible(tokens.slice(place + 1)))}</del><p class="reference">reference: …<ins>${text(visible(reference))}</ins></p></div></div>`;
   }).join("");
-}
-
-function roundMarkup(lane, frame, state) {
-  const parts = lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill");
-  const total = parts.reduce((sum, part) => sum + part.seconds, 0);
-  if (!total) return "";
-  const scale = Math.max(...state.payload.lanes.map((other) => other.roundSeconds[frame.round] || 0), total);
-  return `<div class="ledger">${parts.map((part) => `<i class="${part.phase}" style="width:${100 * part.seconds / scale}%" title="${part.phase} ${(1000 * part.seconds).toFixed(1)} ms"></i>`).join("")}</div>`;
-}
-
-function roundCaption(lane, frame) {
-  return lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill")
-    .map((part) => `${part.phase} ${(1000 * part.seconds).toFixed(1)} ms`).join(" · ");
 }
