@@ -107,6 +107,12 @@ class CachedModel:
         """Columns the cache has now."""
         return self.ids.shape[1]
 
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of the keys and values of one slot of one row, over all layers."""
+        states = [s for layer in attention_layers(self.cache) for s in (layer.keys, layer.values)]
+        return sum(s.shape[1] * s.shape[3] * s.element_size() for s in states if s is not None)
+
     def feed(
         self, ids: Tensor, index: Tensor, visible: Tensor | None = None, logits: int = 0
     ) -> Tensor:
@@ -202,6 +208,11 @@ class CachedModel:
         self.positions = self.positions[kept, source].masked_fill(filler, 0)
         self.index = self.index[kept, source].masked_fill(filler, PAD)
         self.visible = self.visible[kept, source] & ~filler
+        self.move_states(rows, source)
+
+    def move_states(self, rows: list[int], source: Tensor) -> None:
+        """Move the K/V alone; arguments as in `gather`, whose part it is, but no negative slot."""
+        kept = torch.tensor(rows, device=self.device)[:, None]
         flat: dict[int, Tensor] = {}
         for layer in attention_layers(self.cache):
             assert layer.keys is not None and layer.values is not None

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_type_hints
 
-from batchspec.config import STRATEGY_NAMES, DecodeConfig
+from batchspec.config import FAULT_NAMES, STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.prompt_file import check_text, read_prompts
 from batchspec.terminal import visible, waiting
@@ -26,6 +26,10 @@ BROKEN_PIPE = 141
 """Exit codes besides 0 and, where a correct strategy diverges, 1. The last two are a shell's."""
 
 EOS_HELP = "ids that end a row, as 2,5, or `never`; without it the target's own"
+FAULT_HELP = (
+    "what a correct strategy shall do wrongly, to see it fail: "
+    f"{', '.join(FAULT_NAMES)}; compare runs the strategy without it too"
+)
 GROUPING_HELP = "let exspec form its batches without looking for equal lengths"
 
 
@@ -151,6 +155,8 @@ def _add_settings(group: Any) -> None:
         option = "--" + name.replace("_", "-")
         if name == "eos_token_ids":
             group.add_argument(option, type=_token_ids, metavar="IDS", help=EOS_HELP)
+        elif name == "fault":
+            group.add_argument(option, choices=FAULT_NAMES, metavar="NAME", help=FAULT_HELP)
         elif name == "grouping":
             group.add_argument("--no-grouping", dest=name, action="store_false", help=GROUPING_HELP)
         elif name != "strategy":

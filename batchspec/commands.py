@@ -15,6 +15,7 @@ from batchspec.comparison import compare
 from batchspec.config import DecodeConfig
 from batchspec.decoding import generate
 from batchspec.errors import DecodeError
+from batchspec.faults import FAULTS
 from batchspec.loading import load_pair
 from batchspec.pair import ModelPair
 from batchspec.report import (
@@ -108,9 +109,9 @@ def run_compare(
     """
     if options.ablate:
         return _run_ablate(options, pair, prompts, config)
-    names = options.strategy or COMPARED
-    configs = [replace(config, strategy=name) for name in names]
-    with waiting(f"the target alone, then {', '.join(names)}: {len(prompts)} prompts"):
+    configs = _compared(options.strategy, config)
+    names = ", ".join(each.label for each in configs)
+    with waiting(f"the target alone, then {names}: {len(prompts)} prompts"):
         comparison = compare(pair, prompts, configs)
     report = comparison_report(comparison)
     return Outcome(
@@ -120,11 +121,27 @@ def run_compare(
     )
 
 
+def _compared(strategies: list[str] | None, config: DecodeConfig) -> list[DecodeConfig]:
+    """What `compare` runs: every strategy, and behind it the same with the fault asked for."""
+    if config.fault is None:
+        return [replace(config, strategy=name) for name in strategies or COMPARED]
+    able = FAULTS[config.fault].strategies
+    names = strategies or [name for name in COMPARED if name in able]
+    return [
+        replace(config, strategy=name, fault=fault)
+        for name in names
+        for fault in (None, config.fault)
+    ]
+
+
 def _run_ablate(
     options: Namespace, pair: ModelPair, prompts: list[Any], config: DecodeConfig
 ) -> Outcome:
-    if options.strategy:
-        raise DecodeError("--ablate runs strategies of its own choice: leave --strategy out.")
+    if options.strategy or options.fault:
+        raise DecodeError(
+            "--ablate runs strategies of its own choice and without faults: "
+            "leave --strategy and --fault out."
+        )
     with waiting("starting") as report_progress:
         ablation = ablate(pair, prompts, config, report=report_progress)
     report = ablation_report(ablation)

@@ -10,13 +10,14 @@ import torch
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, generate, start_rows
 from batchspec.errors import DecodeError
+from batchspec.faults import FAULTS
 from batchspec.generation import Generation
 from batchspec.invariants import INVARIANTS
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.recorder import record
 from batchspec.row import Row
 from batchspec.sampler import Sampler
-from batchspec.strategies import STRATEGIES
+from batchspec.strategies import strategy_of
 from batchspec.trace import Trace, Violation, first_difference
 
 TIE_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-2, "bfloat16": 4e-1}
@@ -56,7 +57,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison(Mapping[str, Result]):
-    """Results by strategy name.
+    """Results by `DecodeConfig.label`: the strategy's name, and its fault where it has one.
 
     Attributes:
         reference: the target alone, one row at a time, without padding.
@@ -82,17 +83,19 @@ def compare(pair: ModelPair, prompts: Prompts, configs: Sequence[DecodeConfig]) 
     Args:
         pair: the models.
         prompts: as in `decode`.
-        configs: one per strategy; they must ask for the same tokens, so that one reference serves.
+        configs: one per strategy and fault; they must ask for the same tokens, so that one
+            reference serves.
 
     Raises:
         DecodeError: bad input, or configs that no single reference fits.
     """
     if not configs:
         raise DecodeError("Nothing to compare: give at least one config.")
-    names = [config.strategy for config in configs]
+    names = [config.label for config in configs]
     if len(set(names)) < len(names):
         raise DecodeError(
-            "Each strategy can be compared once: give configs of different strategies."
+            "Each strategy can be compared once, and once with each fault: "
+            "give configs of different strategies or faults."
         )
     references = {reference_config(config) for config in configs}
     if len(references) > 1:
@@ -105,7 +108,7 @@ def compare(pair: ModelPair, prompts: Prompts, configs: Sequence[DecodeConfig]) 
     reference = generate(pair, prompts, references.pop())
     return Comparison(
         reference,
-        {config.strategy: check(pair, prompts, config, reference) for config in configs},
+        {config.label: check(pair, prompts, config, reference) for config in configs},
     )
 
 
@@ -122,6 +125,7 @@ def reference_config(config: DecodeConfig) -> DecodeConfig:
         window=standard.window,
         length_bucket=standard.length_bucket,
         grouping=standard.grouping,
+        fault=None,
     )
 
 
@@ -143,7 +147,7 @@ def check(pair: ModelPair, prompts: Prompts, config: DecodeConfig, reference: Ge
             if place is not None:
                 agreed = rows[number].prompt + reference.tokens[number][:place]
                 diagnosis[number] = _diagnose(pair, config, trace, rows[number], agreed)
-    promised = STRATEGIES[config.strategy].correct and config.rule not in OTHER_TOKENS
+    promised = strategy_of(config).correct and config.rule not in OTHER_TOKENS
     return Result(generation, divergence, diagnosis, promised)
 
 
@@ -158,6 +162,8 @@ def _diagnose(
                 return f"state error: {describe(violation)} ({where})"
     if config.rule in OTHER_TOKENS:
         return OTHER_TOKENS[config.rule].format(config.threshold)
+    if config.fault is not None and FAULTS[config.fault].breaks == "I4":
+        return f"the fault {config.fault}: the cache is sound, and the row took another token"
     margin = _margin(pair, config, row, agreed)
     bound = TIE_BOUNDS[trace.dtype]
     if margin <= bound:

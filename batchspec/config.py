@@ -20,6 +20,18 @@ STRATEGY_NAMES = (
     "ragged",
 )
 """The strategies that come along, known without importing them."""
+FAULT_NAMES = (
+    "positions_by_slot",
+    "rejected_visible",
+    "rejected_zeroed",
+    "pads_visible",
+    "repad_without_unpad",
+    "kv_not_shifted",
+    "bonus_cached",
+    "draft_as_correction",
+    "rows_swapped",
+)
+"""The faults that can be switched on, see `batchspec.faults`."""
 ACCEPTANCE_RULES = ("auto", "exact", "coupled", "speculative", "threshold")
 
 
@@ -45,6 +57,8 @@ class DecodeConfig:
         length_bucket: lengths that an equal-length pool counts as equal.
         grouping: whether an equal-length pool looks for equal lengths at all.
         eos_token_ids: ids that end a row; None asks the target's generation config, () is never.
+        fault: one decision that a correct strategy shall make wrongly, see `batchspec.faults`;
+            None leaves it right.
 
     Raises:
         DecodeError: a value is outside its range; the sentence holds the value.
@@ -64,6 +78,7 @@ class DecodeConfig:
     length_bucket: int = 1
     grouping: bool = True
     eos_token_ids: int | Iterable[int] | None = None
+    fault: str | None = None
 
     def __post_init__(self) -> None:
         for name, words, least in (
@@ -79,6 +94,10 @@ class DecodeConfig:
                     f"{words} must be a whole number of at least {least}, not {value}."
                 )
         self._check_sampling()
+        if self.fault is not None and self.fault not in FAULT_NAMES:
+            raise DecodeError(
+                f"Unknown fault {self.fault!r}: choose one of {', '.join(FAULT_NAMES)}."
+            )
         if self.eos_token_ids is not None:
             ids = self.eos_token_ids
             ids = (ids,) if isinstance(ids, int) or not isinstance(ids, Iterable) else tuple(ids)
@@ -118,6 +137,11 @@ class DecodeConfig:
                 f"exact acceptance is greedy, but temperature is {self.temperature}: "
                 "use coupled or speculative acceptance, or temperature 0."
             )
+
+    @property
+    def label(self) -> str:
+        """What a result is called: the strategy, then its fault, as `eqspec+rows_swapped`."""
+        return self.strategy if self.fault is None else f"{self.strategy}+{self.fault}"
 
     @property
     def rule(self) -> str:

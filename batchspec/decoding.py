@@ -15,7 +15,7 @@ from batchspec.noise import row_key
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
-from batchspec.strategies import STRATEGIES
+from batchspec.strategies import strategy_of
 
 Prompts = Sequence[str] | Sequence[Sequence[int]]
 
@@ -60,7 +60,7 @@ def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
         config: the settings of the run whose reference this is.
     """
     fresh = Row(row.number, row.prompt, row.budget, row.key)
-    alone = replace(config, strategy="autoregressive", acceptance="auto", batch_size=1)
+    alone = replace(config, strategy="autoregressive", acceptance="auto", batch_size=1, fault=None)
     for _ in _steps(pair, [fresh], alone):
         pass
     return fresh.generated
@@ -72,16 +72,13 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
     Raises:
         DecodeError: names the prompt by its place in the list.
     """
-    if config.strategy not in STRATEGIES:
-        raise DecodeError(
-            f"Unknown strategy {config.strategy!r}: choose one of {', '.join(STRATEGIES)}."
-        )
-    if STRATEGIES[config.strategy].leaves_holes and not pair.skips_holes:
+    strategy = strategy_of(config)
+    if strategy.leaves_holes and not pair.skips_holes:
         raise DecodeError(
             f"{config.strategy} leaves hidden slots inside a row, and a model of this pair "
             "measures distance or a window in slots, hidden ones included: choose another strategy."
         )
-    if STRATEGIES[config.strategy].needs_query_masks and not pair.takes_query_masks:
+    if strategy.needs_query_masks and not pair.takes_query_masks:
         raise DecodeError(
             f"{config.strategy} lets every row write at slots of its own, but a model of this pair "
             "applies the causal rule by slot, whatever mask it is given: choose another strategy."
@@ -107,7 +104,7 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
 
 def _context(pair: ModelPair, config: DecodeConfig) -> int:
     """Tokens a row may come to."""
-    if STRATEGIES[config.strategy].speculative and not pair.skips_holes:
+    if strategy_of(config).speculative and not pair.skips_holes:
         # Beside a row at its end others still draft, and a table of slots holds their columns too.
         return pair.context_length - config.draft_tokens
     return pair.context_length
@@ -143,6 +140,6 @@ def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[S
         return
     eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
     assert isinstance(eos, tuple)
-    strategy = STRATEGIES[config.strategy](pair, config, rows, eos)
+    strategy = strategy_of(config)(pair, config, rows, eos)
     with evaluation_mode(*pair.models):
         yield from strategy.steps()

@@ -23,6 +23,7 @@ class Stats:
         committed: new tokens of all rows.
         row_rounds: rounds summed over the rows that took part.
         kv_slots_moved: committed cache slots that changed their place or were loaded from a pool.
+        bytes_moved: bytes of their keys and values.
         realigned_rounds: rounds that moved rows against each other.
         grouped_rounds: rounds whose rows had equal lengths from the start.
         seconds: time per phase.
@@ -39,6 +40,7 @@ class Stats:
     committed: int = 0
     row_rounds: int = 0
     kv_slots_moved: int = 0
+    bytes_moved: int = 0
     realigned_rounds: int = 0
     grouped_rounds: int = 0
     target_slots: int = 0
@@ -63,6 +65,7 @@ class Stats:
             self.grouped_rounds += len(lengths) == 1 and len(step.rows) > 1
         # Whichever phase moves them: EXSPEC does it in schedule. One phase a round realigns.
         self.kv_slots_moved += step.slots_moved
+        self.bytes_moved += step.bytes_moved
         self.realigned_rounds += step.realigned
         if step.phase == "synchronize":
             slots = step.target_cache.slots * len(step.cached_rows)

@@ -243,6 +243,8 @@ class Recorder:
             feeds=feeds,
             violations=self._violations(target, draft, feeds),
             slots_moved=step.slots_moved,
+            bytes_moved=step.bytes_moved,
+            realigned=step.realigned,
         )
 
     def _drafts(self, step: Step) -> dict[int, list[int]]:
@@ -298,8 +300,9 @@ class Recorder:
             roles = ["prompt"] * len(row.prompt) + row.roles
             rounds = [0] * len(row.prompt) + row.rounds
             chips.append(list(zip(row.tokens, roles, rounds, strict=True)))
-            # Where rejected slots stay visible the strategy believes in pad tokens.
+            # Where `pad` leaves rejected slots visible it believes in pad tokens; a fault does not.
             stale = np.flatnonzero(target.state[number] == SLOT_STATES.index("stale"))
+            stale = stale if self.config.fault is None else stale[:0]
             for slot in stale[::-1]:
                 before = int((target.expected[number, :slot] >= 0).sum())
                 chips[-1].insert(before, (self.pair.filler_token_id, "pad", rounds[before]))

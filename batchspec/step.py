@@ -30,6 +30,7 @@ class Step:
         target_cache: the target and its cache.
         draft_cache: the draft model and its cache; None where no draft is used.
         slots_moved: committed cache slots that changed their place, both caches together.
+        bytes_moved: bytes of their keys and values, over all layers.
         realigned: whether the phase had to move rows against each other.
     """
 
@@ -44,4 +45,5 @@ class Step:
     target_cache: CachedModel
     draft_cache: CachedModel | None
     slots_moved: int
+    bytes_moved: int
     realigned: bool

@@ -103,6 +103,8 @@ class Frame:
         feeds: the forwards of the phase.
         violations: first broken place per invariant, row and model.
         slots_moved: committed cache slots that changed place.
+        bytes_moved: bytes of their keys and values, both caches together.
+        realigned: whether rows were moved against each other.
     """
 
     phase: str
@@ -121,6 +123,8 @@ class Frame:
     feeds: tuple[FeedFrame, ...]
     violations: tuple[Violation, ...]
     slots_moved: int
+    bytes_moved: int = 0
+    realigned: bool = False
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,25 @@ def test_every_setting_has_an_option_with_help(
     assert "--no-grouping" in text
 
 
+def test_a_fault_is_compared_with_the_strategy_it_breaks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = "compare --max-new-tokens 12 --fault draft_as_correction --json - --limit 2"
+    assert main(argv.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["equivalent"] and found["settings"]["fault"] == "draft_as_correction"
+    assert list(found["strategies"]) == [
+        "eqspec",
+        "eqspec+draft_as_correction",
+        "exspec",
+        "exspec+draft_as_correction",
+    ]
+    assert found["strategies"]["exspec+draft_as_correction"]["exact_match_rate"] < 1
+    assert main(["compare", "--ablate", "--fault", "rows_swapped"]) == 2
+    assert main(["compare", "--strategy", "ragged", "--fault", "rows_swapped"]) == 2
+    assert "cannot occur in ragged" in capsys.readouterr().err
+
+
 def test_every_setting_reaches_the_run(captured: Any) -> None:
     wanted = DecodeConfig(
         draft_tokens=2,

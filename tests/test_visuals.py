@@ -167,6 +167,63 @@ def test_the_cause_grows_in_the_order_in_which_invariants_break() -> None:
     assert cause(traced("eqspec"), len(traced("eqspec").frames) - 1) == ""
 
 
+@cache
+def faulty(strategy: str, fault: str) -> Trace:
+    config = DecodeConfig(strategy, batch_size=3, max_new_tokens=24, eos_token_ids=(), fault=fault)
+    return record(trace_pair(), ROWS, config)
+
+
+@pytest.mark.parametrize(
+    ("fault", "strategy", "words"),
+    [
+        ("positions_by_slot", "eqspec", "slots were counted, not tokens"),
+        ("bonus_cached", "ragged", "the cache was counted one token too long"),
+        ("rejected_visible", "holes", "holds <b>a rejected draft</b>."),
+        ("rejected_zeroed", "rollback", "holds <b>a rejected draft</b>, zeroed and not masked"),
+        ("pads_visible", "exspec", "holds <b>a pad</b>"),
+        ("repad_without_unpad", "eqspec", "holds <b>a pad</b>"),
+        ("kv_not_shifted", "eqspec", "they stayed where they were while the row was shifted"),
+        ("rows_swapped", "exspec", "they are another row's"),
+        ("draft_as_correction", "holes", "the rejected draft was taken over"),
+    ],
+)
+def test_the_cause_of_a_fault_is_told_as_it_is(fault: str, strategy: str, words: str) -> None:
+    trace = faulty(strategy, fault)
+    assert trace.first_violation is not None
+    first = cause(trace, trace.first_violation[0]).split("</li>")[0]
+    assert words in first
+    assert ("slots were counted" in first) == (fault == "positions_by_slot")
+
+
+def synchronized(trace: Trace) -> list[str]:
+    return [sentence(trace, n) for n, f in enumerate(trace.frames) if f.phase == "synchronize"]
+
+
+@pytest.mark.parametrize("strategy", ["holes", "rollback", "eqspec"])
+@pytest.mark.parametrize("fault", ["rejected_visible", "rejected_zeroed"])
+def test_a_fault_that_leaves_rejected_slots_says_so(fault: str, strategy: str) -> None:
+    told = synchronized(faulty(strategy, fault))
+    assert any("visible</b>" in text for text in told)
+    assert any("zeroed" in text for text in told) == (fault == "rejected_zeroed")
+    assert not any("as far as the longest" in text for text in told)
+
+
+def test_a_faulty_realignment_is_told_as_it_is() -> None:
+    told = " ".join(synchronized(faulty("eqspec", "repad_without_unpad")))
+    assert "Append and repad, the old pads left in: " in told and "unpad, " not in told.lower()
+    told = " ".join(synchronized(faulty("eqspec", "kv_not_shifted")))
+    assert "slots moved in the tables, while their K/V stay" in told
+    told = " ".join(synchronized(faulty("eqspec", "rows_swapped")))
+    assert "two rows' K/V into each other's place" in told
+
+
+def test_a_rejected_draft_that_is_taken_over_is_not_called_the_targets_wish() -> None:
+    trace = faulty("eqspec", "draft_as_correction")
+    told = [sentence(trace, n) for n, f in enumerate(trace.frames) if f.phase == "verify"]
+    assert any("which the target does not want, and takes it all the same" in t for t in told)
+    assert not any("where the target wants" in text for text in told)
+
+
 def test_user_text_is_escaped_in_sentences() -> None:
     trace = traced("eqspec")
     hostile = dict.fromkeys(trace.vocabulary, "</script><img src=x onerror=alert(1)>\"'&")

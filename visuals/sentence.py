@@ -32,6 +32,15 @@ _CAUSES = ("I2", "I1", "I3", "I4")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
+_REASONS = {
+    "bonus_cached": {"I1": "the cache was counted one token too long"},
+    "kv_not_shifted": {"I3": "they stayed where they were while the row was shifted"},
+    "rows_swapped": {"I3": "they are another row's"},
+    "draft_as_correction": {"I4": "the rejected draft was taken over"},
+}
+"""Why an invariant broke under a fault, where its own sentence would not say so, or not truly."""
+
+
 def story(phase: str, draft_tokens: int) -> str:
     """What the phase does in every lane, as HTML."""
     return STORY[phase].format(k=draft_tokens)
@@ -44,7 +53,7 @@ def sentence(trace: Trace, number: int) -> str:
     if frame.phase == "prefill":
         return _prefill(frame)
     if frame.phase == "schedule":
-        return _schedule(frame)
+        return _schedule(trace, frame)
     if frame.phase == "draft":
         return _draft(trace, frame)
     if frame.phase == "verify":
@@ -75,36 +84,46 @@ def _order(found: tuple[Frame, Violation]) -> tuple[int, int, int]:
 def _link(trace: Trace, frame: Frame, violation: Violation) -> str:
     where = f"Round {frame.round}, {frame.phase}"
     row, slot = f"row {violation.row}", f"slot {violation.slot}"
+    reason = _REASONS.get(_fault(trace), {}).get(violation.invariant, "")
     if violation.invariant == "I1":
         shift = violation.found - violation.expected
         text = (
             f"a token of {row} sits at position <b>{violation.found:.0f}</b> instead of "
             f"<b>{violation.expected:.0f}</b> ({shift:+.0f}), {violation.model} {slot}: "
-            "slots were counted, not tokens"
+            f"{reason or 'slots were counted, not tokens'}"
         )
     elif violation.invariant == "I2" and violation.found:
-        text = f"{row} may see {violation.model} {slot}, which holds {_holds(frame, violation)}"
+        text = (
+            f"{row} may see {violation.model} {slot}, which holds {_holds(trace, frame, violation)}"
+        )
     elif violation.invariant == "I2":
         text = f"{row} may not see {violation.model} {slot}, a token of its own text"
     elif violation.invariant == "I3":
         text = (
             f"the cached K/V of {row}, {violation.model} {slot}, differ from a clean run's by "
-            f"<b>{_amount(violation.found)}</b>"
+            f"<b>{_amount(violation.found)}</b>{reason and f': {reason}'}"
         )
     else:
         text = (
             f"{row} writes {quoted(trace, int(violation.found))} as new token "
             f"{violation.slot + 1}; the target alone writes "
-            f"{quoted(trace, int(violation.expected))}"
+            f"{quoted(trace, int(violation.expected))}{reason and f': {reason}'}"
         )
     return f"<b>{violation.invariant}</b> {where}: {text}."
 
 
-def _holds(frame: Frame, violation: Violation) -> str:
+def _fault(trace: Trace) -> str:
+    return str(trace.settings.get("fault"))
+
+
+def _holds(trace: Trace, frame: Frame, violation: Violation) -> str:
     cache = frame.target if violation.model == "target" else frame.draft
     slots = cache.state[violation.row] if cache is not None else ()
     stale = violation.slot < len(slots) and slots[violation.slot] == _STALE
-    return "<b>a rejected draft</b>" if stale else "<b>a pad</b>"
+    if not stale:
+        return "<b>a pad</b>"
+    zeroed = ", zeroed and not masked" if _fault(trace) == "rejected_zeroed" else ""
+    return f"<b>a rejected draft</b>{zeroed}"
 
 
 def _amount(relative: float) -> str:
@@ -141,7 +160,7 @@ def _span(values: np.ndarray) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _schedule(frame: Frame) -> str:
+def _schedule(trace: Trace, frame: Frame) -> str:
     rows = np.flatnonzero(frame.active)
     lengths = frame.length[rows]
     names = _rows(rows.tolist())
@@ -151,7 +170,7 @@ def _schedule(frame: Frame) -> str:
         text = f"{names} are all {lengths[0]} tokens long and run together, <b>without pads</b>"
     else:
         text = f"no full group of equal length: {names}, {_span(lengths)} tokens, are padded"
-    moved = f"{frame.slots_moved} slots moved" if frame.slots_moved else "nothing moves"
+    moved = _moved(trace, frame) if frame.slots_moved else "nothing moves"
     return f"{text[0].upper()}{text[1:]}; <b>{moved}</b>."
 
 
@@ -201,7 +220,10 @@ def _rejection(trace: Trace, frame: Frame, row: int) -> str:
     text = f"<b>row {row}</b> stops at its {ordinal} draft"
     if len(correction) and len(rejected):
         wanted, offered = quoted(trace, int(correction[0])), quoted(trace, int(rejected[0]))
-        text += f", where the target wants {wanted}, not {offered}"
+        if _fault(trace) == "draft_as_correction":
+            text += f", {offered}, which the target does not want, and takes it all the same"
+        else:
+            text += f", where the target wants {wanted}, not {offered}"
     return text
 
 
@@ -218,17 +240,46 @@ def _synchronize(trace: Trace, frame: Frame, before: Frame | None) -> str:
     grown = [int(row) for row in rows if stale[row] > earlier[row]]
     if grown:
         count = int(sum(stale[row] - earlier[row] for row in grown))
-        parts.append(
-            f"every row grows as far as the longest; {_rows(grown)} had fewer tokens, so "
-            f"<b>{count} rejected slot{'s' * (count > 1)} stay visible</b>"
-        )
-    elif len(rows) and before is not None:
-        parts.append(_offsets(frame, before, rows))
+        parts.append(_left(trace, count, grown))
+    if len(rows) and before is not None and (not grown or frame.slots_moved):
+        parts.append(_offsets(trace, frame, before, rows))
     text = "; ".join(parts) or "all rows are done"
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _offsets(frame: Frame, before: Frame, rows: np.ndarray) -> str:
+def _left(trace: Trace, count: int, grown: list[int]) -> str:
+    """How many rejected slots stay visible in rows `grown`, and why."""
+    slots = f"{count} rejected slot{'s' * (count > 1)}"
+    if _fault(trace) == "rejected_zeroed":
+        return f"in {_rows(grown)} <b>{slots} {_be(count)} zeroed and stay{_s(count)} visible</b>"
+    if _fault(trace) == "rejected_visible":
+        return f"in {_rows(grown)} <b>{slots} stay{_s(count)} visible</b>"
+    return (
+        f"every row grows as far as the longest; {_rows(grown)} had fewer tokens, so "
+        f"<b>{slots} stay{_s(count)} visible</b>"
+    )
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _s(count: int) -> str:
+    return "s" * (count == 1)
+
+
+def _moved(trace: Trace, frame: Frame) -> str:
+    """What was moved, where anything was."""
+    if _fault(trace) == "kv_not_shifted":
+        return f"{frame.slots_moved} slots moved in the tables, while their K/V stay"
+    text = f"{frame.slots_moved} slots moved"
+    several = (frame.active & ~frame.finished).sum() > 1
+    if _fault(trace) == "rows_swapped" and frame.realigned and several:
+        text += ", two rows' K/V into each other's place"
+    return text
+
+
+def _offsets(trace: Trace, frame: Frame, before: Frame, rows: np.ndarray) -> str:
     """The paper's offsets: how many slots each row's left edge moved."""
     offset = _left_pads(frame, rows) - _left_pads(before, rows)
     masked = int((frame.target.state[rows] == _HOLE).sum())
@@ -241,7 +292,9 @@ def _offsets(frame: Frame, before: Frame, rows: np.ndarray) -> str:
         f"row {row} {value:+d}" if value else f"row {row} ±0"
         for row, value in zip(rows, offset, strict=True)
     )
-    return f"unpad, append, repad: {moves}; <b>{frame.slots_moved} slots moved</b>"
+    unpadded = _fault(trace) != "repad_without_unpad"
+    steps = "unpad, append, repad" if unpadded else "append and repad, the old pads left in"
+    return f"{steps}: {moves}; <b>{_moved(trace, frame)}</b>"
 
 
 def _left_pads(frame: Frame, rows: np.ndarray) -> np.ndarray:

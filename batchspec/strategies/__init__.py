@@ -1,5 +1,8 @@
 """All strategies by name."""
 
+from batchspec.config import DecodeConfig
+from batchspec.errors import DecodeError
+from batchspec.faults import FAULTS
 from batchspec.strategies.autoregressive import Autoregressive
 from batchspec.strategies.base import Strategy
 from batchspec.strategies.eqspec import EqSpec
@@ -13,3 +16,17 @@ STRATEGIES: dict[str, type[Strategy]] = {
     strategy.name: strategy
     for strategy in (Autoregressive, Pad, Mask, Holes, Rollback, EqSpec, ExSpec, Ragged)
 }
+
+
+def strategy_of(config: DecodeConfig) -> type[Strategy]:
+    """The strategy that a config asks for, with its fault where it has one.
+
+    Raises:
+        DecodeError: there is no such strategy, or it cannot have the fault.
+    """
+    if config.strategy not in STRATEGIES:
+        raise DecodeError(
+            f"Unknown strategy {config.strategy!r}: choose one of {', '.join(STRATEGIES)}."
+        )
+    strategy = STRATEGIES[config.strategy]
+    return strategy if config.fault is None else FAULTS[config.fault].broken(strategy)

@@ -75,7 +75,7 @@ class Strategy(ABC):
         self.drafter = self._drafter(pair) if self.speculative else None
         self.draft: Draft | None = None
         self.verdict: Verdict | None = None
-        self.slots_moved = 0
+        self.slots_moved = self.bytes_moved = 0
         self.realigned = False
 
     def _drafter(self, pair: ModelPair) -> Drafter:
@@ -120,7 +120,7 @@ class Strategy(ABC):
             yield self._step("synchronize", self.commit_and_synchronize)
 
     def _step(self, phase: str, work: Callable[[], None]) -> Step:
-        self.slots_moved, self.realigned = 0, False
+        self.slots_moved, self.bytes_moved, self.realigned = 0, 0, False
         before = self.rows
         started = time.perf_counter()
         with torch.inference_mode():
@@ -141,6 +141,7 @@ class Strategy(ABC):
             target_cache=self.target,
             draft_cache=self.drafter.cached if self.drafter else None,
             slots_moved=self.slots_moved,
+            bytes_moved=self.bytes_moved,
             realigned=self.realigned,
         )
 
@@ -270,9 +271,13 @@ class Strategy(ABC):
         cached.gather(alive, torch.where(slot < pads, -1, slot - offset))  # [rows, slots]
         cached.pads = new_pads
         self.realigned = True
-        self.slots_moved += sum(
-            count for count, old, new in zip(kept, old_pads, new_pads, strict=True) if old != new
-        )
+        edges = zip(kept, old_pads, new_pads, strict=True)
+        self.note_moved(cached, sum(count for count, old, new in edges if old != new))
+
+    def note_moved(self, cached: CachedModel, slots: int) -> None:
+        """Count committed slots of a cache that change their place, and their bytes."""
+        self.slots_moved += slots
+        self.bytes_moved += slots * cached.slot_bytes
 
     @abstractmethod
     def synchronize(self, alive: list[int]) -> None:

@@ -74,10 +74,10 @@ class ExSpec(Strategy):
         self.rows = group
         self.lag = max(self.lags[row.number] for row in group)
         lanes = [self.lane[row.number] for row in group]
-        for pool, (_, lag) in zip(self.pools, self.lacking, strict=True):
+        for pool, (cached, lag) in zip(self.pools, self.lacking, strict=True):
             kept = [max(0, row.length - lag) for row in group]
             pool.load(lanes, kept)
-            self.slots_moved += sum(kept)
+            self.note_moved(cached, sum(kept))
         self.realigned = len({row.length for row in group}) > 1
 
     def choose(self) -> list[Row]:
