@@ -86,7 +86,11 @@ def bar_chart(benchmark: Benchmark, experiment: Experiment, name: str) -> go.Fig
         error_x=_range([spread for spread in spreads if spread], INK),
         marker={
             "color": [SERIES["eqspec" if rate == 1 else "pad"][0] for rate in rates],
-            "pattern": {"shape": ["" if rate == 1 else "/" for rate in rates]},
+            "pattern": {
+                "shape": ["" if rate == 1 else "/" for rate in rates],
+                "fillmode": "overlay",
+                "fgcolor": "rgba(255,255,255,0.25)",
+            },
         },
         text=["✓ all rows equal" if rate == 1 else f"✗ {rate:.0%} of rows equal" for rate in rates],
         textposition="inside",
@@ -159,7 +163,13 @@ def _figure(title: str, height: int) -> go.Figure:
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "bargap": 0.3,
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+            },
             "xaxis": {**axis, "automargin": True},
             "yaxis": {**axis, "automargin": True},
         }
