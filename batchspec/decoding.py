@@ -16,6 +16,7 @@ from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
 from batchspec.strategies import strategy_of
+from batchspec.strategies.base import Strategy
 
 Prompts = Sequence[str] | Sequence[Sequence[int]]
 
@@ -45,10 +46,15 @@ def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = No
     """
     config = config or DecodeConfig()
     rows = start_rows(pair, prompts, config)
+    return Generation.of(pair, rows, finish(pair, rows, config))
+
+
+def finish(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Stats:
+    """Decode rows, as `start_rows` gives them, to their ends; what it cost."""
     stats = Stats(batch_size=config.batch_size)
     for step in _steps(pair, rows, config):
         stats.add(step)
-    return Generation.of(pair, rows, stats)
+    return stats
 
 
 def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
@@ -138,8 +144,17 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
 def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[Step]:
     if not rows or config.max_new_tokens == 0:
         return
+    with evaluation_mode(*pair.models):
+        yield from start_strategy(pair, rows, config).steps()
+
+
+def start_strategy(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Strategy:
+    """The strategy that decodes `rows`, all of them waiting; there must be at least one."""
+    return strategy_of(config)(pair, config, rows, eos_of(pair, config))
+
+
+def eos_of(pair: ModelPair, config: DecodeConfig) -> tuple[int, ...]:
+    """The ids that end a row."""
     eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
     assert isinstance(eos, tuple)
-    strategy = strategy_of(config)(pair, config, rows, eos)
-    with evaluation_mode(*pair.models):
-        yield from strategy.steps()
+    return eos
