@@ -18,6 +18,7 @@ import plotly
 import batchspec
 from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES
 from batchspec.errors import DecodeError
+from batchspec.faults import FAULTS
 from batchspec.limits import Limits
 from batchspec.runs import Runs
 from batchspec.storyteller import EXAMPLES
@@ -45,6 +46,15 @@ NUMBERS = (
     ("seed", "Seed", "seed"),
 )
 """Field of `Link`, words and element of each number on the page."""
+BREAK_IT = "Break it yourself…"
+BROKEN_LANES = {
+    f"{strategy}+{fault.name}": f"{strategy}: {fault.title}"
+    for strategy in ("eqspec", "exspec", "ragged", "holes", "rollback")
+    for fault in FAULTS.values()
+    if strategy in fault.strategies
+}
+"""What a person reads, by the name of the lane, of every fault in every strategy."""
+LANE_NAMES = (*STRATEGY_NAMES, *BROKEN_LANES)
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -59,7 +69,8 @@ CSS = """
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run,#by-hand{padding:3px 14px;align-self:start;flex:none;font-size:14px}
 #more{padding:4px 10px!important}#more .label-wrap{margin:0!important;font-size:13px}
-#lanes{flex-grow:1}
+#k,#new-tokens,#batch-size{max-width:92px}
+#broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
 #message{color:var(--error-text-color);padding:0!important}
@@ -149,13 +160,18 @@ def open_page(request: gr.Request) -> list[object]:
     if not query.keys() & set(Link.names()):
         return [*[gr.skip()] * len(Link.names()), payload, ""]
     choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
-    link, complaints = DEFAULTS.opened(query, choices, is_lane, MOST_LANES)
+    link, complaints = DEFAULTS.opened(query, choices, LANE_NAMES.__contains__, MOST_LANES)
     return [*link.values(), payload, _warning(" ".join(complaints))]
 
 
-def is_lane(name: str) -> bool:
-    """Whether there is a lane of that name."""
-    return name in STRATEGY_NAMES
+def break_it(broken: str, lanes: list[str]) -> tuple[list[str], str]:
+    """Add a broken lane beside its sound one, in place of another where there is no room."""
+    if not broken or broken in lanes:
+        return lanes, ""
+    sound = broken.partition("+")[0]
+    kept = [lane for lane in lanes if lane != sound][1 - MOST_LANES :]
+    place = min(lanes.index(sound), len(kept)) if sound in lanes else len(kept)
+    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES], ""
 
 
 def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
@@ -270,7 +286,7 @@ def build() -> gr.Blocks:
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
             elem_id="brand",
         )
-        settings, buttons, message = _controls()
+        settings, broken, buttons, message = _controls()
         player = gr.HTML(
             "",
             html_template=player_markup(),
@@ -293,6 +309,15 @@ def build() -> gr.Blocks:
                 show_progress_on=message,
                 api_visibility="private",
             )
+        lanes = settings[Link.names().index("lanes")]
+        added = broken.input(
+            break_it,
+            inputs=[broken, lanes],
+            outputs=[lanes, broken],
+            show_progress="hidden",
+            api_visibility="private",
+        )
+        added.then(None, js="() => document.querySelector('#run').click()")
         # One run at a time has the models; looking at a picture asks for none.
         player.play(
             run_on,
@@ -304,8 +329,10 @@ def build() -> gr.Blocks:
     return page
 
 
-def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML]:
-    """The settings in the order of `Link`, the two buttons that start a run, and a message."""
+def _controls() -> tuple[
+    list[gr.components.Component], gr.Dropdown, list[gr.Button], gr.HTML
+]:
+    """The settings in the order of `Link`, the fault to add, the buttons, and a message."""
     with gr.Row(elem_id="controls"):
         prompts = gr.Textbox(
             DEFAULTS.prompts,
@@ -320,7 +347,7 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
                 pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
                 k, tokens, batch = _numbers("k", "tokens", "batch")
                 lanes = gr.Dropdown(
-                    list(STRATEGY_NAMES),
+                    list(LANE_NAMES),
                     value=list(DEFAULTS.lanes),
                     multiselect=True,
                     max_choices=MOST_LANES,
@@ -332,6 +359,14 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
             with gr.Row():
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=100)
                 by_hand = gr.Button("Step by hand", elem_id="by-hand", min_width=110)
+                broken = gr.Dropdown(
+                    [(BREAK_IT, ""), *((words, name) for name, words in BROKEN_LANES.items())],
+                    value="",
+                    show_label=False,
+                    container=False,
+                    elem_id="broken",
+                    min_width=210,
+                )
                 with gr.Accordion("Sampling and pool", open=False, elem_id="more"), gr.Row():
                     window, temperature, seed = _numbers("window", "temperature", "seed")
                     acceptance = gr.Dropdown(
@@ -342,7 +377,7 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
                     )
             message = gr.HTML("", elem_id="message")
     numbers = [k, tokens, batch, window, temperature, seed]
-    return [pair, prompts, lanes, *numbers, acceptance], [run, by_hand], message
+    return [pair, prompts, lanes, *numbers, acceptance], broken, [run, by_hand], message
 
 
 def _numbers(*names: str) -> list[gr.Number]:

@@ -25,15 +25,17 @@ for (const [name, view] of Object.entries(VIEWS)) if (view.on) state.views.add(n
 
 function laneShell(lane) {
   const large = (name) => `<button class="enlarge" data-large="${name}" aria-label="Open ${name} large" title="Open large">⤢</button>`;
-  const views = Object.entries(VIEWS).filter(([, view]) => view.has?.(lane) ?? true).map(([name, view]) => `
+  // A view that a lane has not keeps its place, so that rows of all lanes stand side by side.
+  const views = Object.entries(VIEWS).map(([name, view]) => (view.has?.(lane) ?? true ? `
     <div class="view" data-of="${name}">
       <h3>${view.title}<span class="caption" data-caption="${name}"></span>${view.large ? large(name) : ""}</h3>
       <div data-view="${name}"></div>${name === "invariants" ? `<div class="why" data-part="cause"></div>` : ""}
-    </div>`);
+    </div>` : `<div class="view" data-of="${name}"></div>`));
   return `<section class="lane" data-lane="${escapeText(lane.name)}" aria-label="${escapeText(lane.title)}">
-    <h2>${escapeText(lane.title)} <small>${escapeText(lane.summary)}</small><span data-part="verdict"></span></h2>
+    <header><h2>${escapeText(lane.title)} <small${lane.fault ? ` class="bad"` : ""}>${escapeText(lane.fault ? `broken: ${lane.fault.title}` : lane.summary)}</small><span data-part="verdict"></span></h2>
     <p class="stats" data-part="stats"></p>
-    <p class="said" data-part="sentence"></p>
+    ${lane.fault ? `<p class="broken">${escapeText(lane.fault.words)}</p>` : ""}
+    <p class="said" data-part="sentence"></p></header>
     ${views.join("")}
   </section>`;
 }
@@ -51,6 +53,9 @@ function show(next) {
     absorb(lane, frames);
   }
   state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
+  const hasPool = payload.lanes.some(VIEWS.pool.has);
+  find('[data-toggle="pool"]').hidden = !hasPool;
+  root.style.setProperty("--parts", Object.keys(VIEWS).length + 1);
   find(".lanes").innerHTML = payload.lanes.map(laneShell).join("");
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
   for (const name of Object.keys(VIEWS)) toggleView(name, state.views.has(name));
