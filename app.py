@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -26,6 +28,7 @@ from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_T
 from visuals.link import Link
 from visuals.payload import pack, pack_piece
 from visuals.player import player_css, player_markup, player_palette, player_script
+from visuals.sentence import cause, plain, sentence, story
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
@@ -107,13 +110,12 @@ def pair_named(name: str) -> batchspec.ModelPair:
         return _load(name)
 
 
-def start_run(link: Link) -> batchspec.LiveRun:
+def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
     """A run with a person's settings, checked; no model has run yet.
 
     Raises:
         DecodeError: bad input.
     """
-    prompts = [line for line in link.prompts.splitlines() if line.strip()]
     if not prompts:
         raise DecodeError("There is no prompt: write at least one, one a line.")
     if not link.lanes:
@@ -140,7 +142,10 @@ def start_run(link: Link) -> batchspec.LiveRun:
     limits = Limits.of_this_page()
     if limits:
         limits.check(prompts, configs[0])
-    return batchspec.LiveRun(pair_named(link.pair), prompts, configs)
+    # Two threads that import transformers at once see each other's half: the one that loads goes
+    # first.
+    pair = pair_named(link.pair)
+    return batchspec.LiveRun(pair, prompts, configs)
 
 
 def lane_settings(lane: str) -> dict[str, Any]:
@@ -182,7 +187,7 @@ def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object
     """
     link = Link(*settings)
     try:
-        run = start_run(link)
+        run = start_run(link, [line for line in link.prompts.splitlines() if line.strip()])
     except DecodeError as error:
         return gr.skip(), _warning(str(error))
     key = _runs.open(str(session), run)
@@ -264,6 +269,71 @@ def resume(key: str) -> None:
         run.stopped.clear()
 
 
+def run_trace(
+    prompts: list[str],
+    strategy: str = "eqspec",
+    draft_tokens: int = 4,
+    max_new_tokens: int = 32,
+    batch_size: int = 8,
+    temperature: float = 0.0,
+    seed: int = 0,
+    pair: str = PAIRS[0],
+) -> dict[str, Any]:
+    """Record one strategy on a list of prompts; for programs, by way of `gradio_client`.
+
+    Args:
+        prompts: texts.
+        strategy: its name, or `STRATEGY+FAULT`.
+        draft_tokens: K.
+        max_new_tokens: tokens written per prompt at most.
+        batch_size: rows decoded together.
+        temperature: 0 is greedy.
+        seed: decides all random numbers.
+        pair: name of the model pair.
+
+    Returns:
+        The trace as the JSON object of docs/trace.md.
+    """
+    numbers = (draft_tokens, max_new_tokens, batch_size)
+    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed)
+    try:
+        run = start_run(link, prompts)
+        while not run.finished:
+            with _models:
+                run.advance()
+    except DecodeError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    content: dict[str, Any] = json.loads(run.traces()[0].to_json())
+    return content
+
+
+def explain_step(trace: dict[str, Any], step: int) -> dict[str, Any]:
+    """Say what one phase of a trace did, and why it goes wrong if it does.
+
+    Args:
+        trace: as `run_trace` gives it, or as another engine wrote it to docs/trace.md.
+        step: the phase, counted from 0.
+
+    Returns:
+        `round`, `phase`, `story` (the phase in general), `sentence` (what this one did), `causes`
+        (the invariants broken so far, first cause first), all as plain text.
+    """
+    try:
+        recorded = batchspec.Trace.from_json(json.dumps(trace))
+        if not 0 <= step < len(recorded.frames):
+            raise DecodeError(f"This trace has {len(recorded.frames)} steps, so none is {step}.")
+    except DecodeError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    frame = recorded.frames[step]
+    return {
+        "round": frame.round,
+        "phase": frame.phase,
+        "story": plain(story(frame.phase, int(recorded.settings.get("draft_tokens", 0)))),
+        "sentence": plain(sentence(recorded, step)),
+        "causes": plain(cause(recorded, step)).splitlines(),
+    }
+
+
 def _warning(words: str) -> str:
     return f'<p role="alert">⚠ {escape(words)}</p>' if words else ""
 
@@ -319,6 +389,8 @@ def build() -> gr.Blocks:
         )
         added.then(None, js="() => document.querySelector('#run').click()")
         # One run at a time has the models; looking at a picture asks for none.
+        for function in (run_trace, explain_step):
+            gr.api(function, concurrency_limit=1, concurrency_id="models")
         player.play(
             run_on,
             show_progress="hidden",
@@ -329,9 +401,7 @@ def build() -> gr.Blocks:
     return page
 
 
-def _controls() -> tuple[
-    list[gr.components.Component], gr.Dropdown, list[gr.Button], gr.HTML
-]:
+def _controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Button], gr.HTML]:
     """The settings in the order of `Link`, the fault to add, the buttons, and a message."""
     with gr.Row(elem_id="controls"):
         prompts = gr.Textbox(

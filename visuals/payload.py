@@ -61,7 +61,7 @@ def _packed(content: Mapping[str, Any]) -> str:
 
 def _constant(trace: Trace) -> dict[str, Any]:
     """What of a lane stays as it is while the run goes on."""
-    fault = FAULTS.get(trace.settings.get("fault"))
+    fault = FAULTS.get(trace.settings.get("fault", ""))
     return {
         "fault": fault and {"title": fault.title, "words": fault.words},
         "error_bound": {
