@@ -11,6 +11,7 @@ from typing import Any
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
+from batchspec.lines import Lines
 from batchspec.noise import row_key
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
@@ -36,7 +37,7 @@ def decode(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
         DecodeError: a prompt or setting that this pair cannot decode.
     """
     config = config or DecodeConfig()
-    return _steps(pair, start_rows(pair, prompts, config), config)
+    return run_rows(pair, start_rows(pair, prompts, config), config)
 
 
 def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None) -> Generation:
@@ -52,7 +53,7 @@ def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = No
 def finish(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Stats:
     """Decode rows, as `start_rows` gives them, to their ends; what it cost."""
     stats = Stats(batch_size=config.batch_size)
-    for step in _steps(pair, rows, config):
+    for step in run_rows(pair, rows, config):
         stats.add(step)
     return stats
 
@@ -67,7 +68,7 @@ def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
     """
     fresh = Row(row.number, row.prompt, row.budget, row.key)
     alone = replace(config, strategy="autoregressive", acceptance="auto", batch_size=1, fault=None)
-    for _ in _steps(pair, [fresh], alone):
+    for _ in run_rows(pair, [fresh], alone):
         pass
     return fresh.generated
 
@@ -141,11 +142,16 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
     return ids
 
 
-def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[Step]:
+def run_rows(
+    pair: ModelPair, rows: list[Row], config: DecodeConfig, lines: Lines | None = None
+) -> Iterator[Step]:
+    """Decode rows as `start_rows` gives them; `lines` watches the strategy's `synchronize`."""
     if not rows or config.max_new_tokens == 0:
         return
+    strategy = start_strategy(pair, rows, config)
+    strategy.lines = lines
     with evaluation_mode(*pair.models):
-        yield from start_strategy(pair, rows, config).steps()
+        yield from strategy.steps()
 
 
 def start_strategy(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Strategy:

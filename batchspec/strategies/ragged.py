@@ -38,6 +38,11 @@ class Ragged(Strategy):
         """The caches, whose rows are lanes."""
         return cast(list[LaneModel], self.caches)
 
+    @property
+    def pool_rows(self) -> tuple[int, ...]:
+        """The number of each lane's row; a lane that nobody takes over is given up."""
+        return tuple(row.number for row in self.rows)
+
     def preparations(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Fill the lanes that new rows have taken over, or the whole batch."""
         if self.rows:
