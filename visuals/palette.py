@@ -43,7 +43,7 @@ LOOKS: dict[str, Look] = {
 }
 """By state of a token or cache slot."""
 
-LEGEND = ("committed", "draft", "accepted", "correction", "bonus", "rejected", "pad", "stale")
+LEGEND = tuple(LOOKS)
 """The states explained below the lanes, in reading order."""
 
 SERIES = {

@@ -18,7 +18,7 @@ const VIEWS = {
   history: { title: "Acceptance history", on: true, draw: historyView },
   work: { title: "Work", on: true, markup: workMarkup },
   outputs: { title: "Output", on: true, markup: outputsMarkup },
-  source: { title: "synchronize, as written", on: true, markup: sourceMarkup },
+  source: { title: "Source of synchronize", on: true, markup: sourceMarkup },
   table: { title: "Table", on: false, markup: tableMarkup },
 };
 for (const [name, view] of Object.entries(VIEWS)) if (view.on) state.views.add(name);
@@ -160,7 +160,8 @@ function captions(section, lane, frame) {
   const caption = (view, text) => write(section.querySelector(`[data-caption="${view}"]`), text);
   if (lane.settings.strategy === "exspec") caption("pool", poolCaption(lane, frame));
   caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
-  caption("cache", `${state.model}, ${slotRange(lane, frame, state)}`);
+  const shown = state.shows === "error" ? "power of ten of the K/V error" : slotRange(lane, frame, state);
+  caption("cache", `${state.model}, ${shown}`);
   caption("positions", "as fed");
   caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
   caption("history", "drafts kept, by round");

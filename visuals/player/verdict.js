@@ -27,7 +27,7 @@ function statsMarkup(lane, number) {
     ["tokens/s", total.won ? Math.round(total.won / total.seconds) : "–"],
   ];
   if (total.schedules) parts.push(["group rate", `${Math.round(100 * total.grouped / total.schedules)} %`]);
-  return parts.map(([words, value]) => `${words} <b>${value}</b>`).join(" · ");
+  return parts.map(([words, value]) => `<span>${words} <b>${value}</b></span>`).join("");
 }
 
 function outputsMarkup(lane, frame, state) {
