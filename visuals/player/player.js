@@ -132,7 +132,7 @@ function paintLane(section, lane, place) {
     const node = state.views.has(name) && section.querySelector(`[data-view="${name}"]`);
     if (!node) continue;
     if (view.draw) drawView(node, view.draw(lane, frame, state));
-    else write(node, view.markup(lane, frame, state, number));
+    else writeParts(node, [view.markup(lane, frame, state, number)].flat());
   }
   const cause = lane.causes[number];
   const parts = {
