@@ -10,7 +10,7 @@ import numpy as np
 
 from batchspec.acceptance import Verdict
 from batchspec.cached_model import CachedModel
-from batchspec.clean import CleanRow
+from batchspec.clean import CleanMemo, CleanRow
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, run_rows, start_rows, write_alone
 from batchspec.frames import freeze, read_cache, read_feed
@@ -93,15 +93,25 @@ class Recorder:
     """
 
     def __init__(
-        self, pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
+        self,
+        pair: ModelPair,
+        prompts: Prompts,
+        config: DecodeConfig | None = None,
+        memo: CleanMemo | None = None,
     ) -> None:
         """Check the input; the models run as `run` is consumed.
+
+        Args:
+            pair, prompts, config: as in `decode`.
+            memo: an empty dict shared by the recorders of one pair and its prompts: a row alone is
+                then run once for all of them as long as they agree. It holds K/V of every row.
 
         Raises:
             DecodeError: as `decode` does.
         """
         self.pair = pair
         self.config = config or DecodeConfig()
+        self._memo = memo
         rows = start_rows(pair, prompts, self.config)
         self._rows = [_History(row, self._alone(row)) for row in rows]
         # The strategy's own function, also where a fault breaks it.
@@ -118,10 +128,14 @@ class Recorder:
         self.seconds = 0.0
 
     def _alone(self, row: Row) -> dict[str, CleanRow]:
-        return {
-            name: CleanRow(model, row.length, Sampler.of(self.config), row.key)
-            for name, model in zip(_MODELS, self.pair.models, strict=False)
+        samplers = Sampler.of(self.config), None  # what the draft would write is not asked
+        alone = {
+            name: CleanRow(model, row.length, sampler, row.key)
+            for name, model, sampler in zip(_MODELS, self.pair.models, samplers, strict=False)
         }
+        for clean in alone.values():
+            clean.memo = self._memo
+        return alone
 
     def run(self) -> Iterator[Frame]:
         """Run phase by phase, yielding the frame of each."""
