@@ -182,9 +182,15 @@ function go(place) {
 
 const current = () => wanted ?? cursor;
 
-function firstBroken(lane, invariant) {
-  const number = lane.frames.findIndex((frame) => frame.violations.some((v) => v.invariant === invariant));
-  return lane.at.indexOf(number);
+// To the phase in which an invariant broke first in a lane, its first broken cell lit.
+function goToBroken(lane, invariant) {
+  const number = lane.frames.findIndex((frame) => frame.violations.some((one) => one.invariant === invariant));
+  const frame = lane.frames[number], { row, model, slot } = frame.violations.find((one) => one.invariant === invariant);
+  if (model) choose("model", model);
+  const place = model ? frame[model].expected[row][slot] ?? -1 : lane.prompts[row].length + slot;
+  locked = { row, place, lane: lane.name, ...(model && { slot, model }) };
+  chooseRow(row);
+  go(lane.at.indexOf(number));
 }
 
 function chooseRow(row) {
@@ -223,7 +229,7 @@ root.addEventListener("click", (event) => {
   else if (on("toggle")) {
     toggleView(on("toggle"), !state.views.has(on("toggle")));
     go(current());
-  } else if (on("invariant")) go(firstBroken(laneOf(at), on("invariant")));
+  } else if (on("invariant")) goToBroken(laneOf(at), on("invariant"));
   else if (on("large")) openLarge(laneOf(at), on("large"));
   else if (on("row") !== undefined) lock(at);
 });
