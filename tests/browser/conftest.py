@@ -1,13 +1,32 @@
-"""Fixtures: one server and one browser for all tests, a fresh page for each."""
+"""Fixtures: one server and one browser for all tests, a fresh page or the example for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from browser.served import READY, chromium, served_page
+from browser.driving import opened, reach, watched
+from browser.served import chromium, served_page
+
+RESET = """() => {
+    const player = document.querySelector("#player");
+    for (const dialog of player.querySelectorAll("dialog[open]")) dialog.close();
+    for (const button of player.querySelectorAll("[data-toggle]"))
+        if (button.ariaPressed !== String(button.dataset.toggle !== "table")) button.click();
+    player.querySelector("details.menu").open = false;
+    player.querySelector("[data-model=target]").click();
+    player.querySelector("[data-shows=state]").click();
+    for (const [name, value] of [["row-picker", 0], ["pace", "phase"], ["speed", 2]]) {
+        const select = player.querySelector(`.${name}`);
+        select.value = value;
+        select.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    document.activeElement.blur();
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+    player.querySelector("[data-go=first]").click();
+}"""
 
 
 @pytest.fixture(scope="session")
@@ -24,17 +43,40 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A person's browser: what it has loaded once it does not load again."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """The page with the example painted; fails the test on any console error."""
-    errors: list[str] = []
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.on(
-        "console", lambda message: errors.append(message.text) if message.type == "error" else 0
-    )
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{address}/?__theme=light")
-    page.wait_for_selector(READY, timeout=60_000)
+def page(context: BrowserContext, address: str) -> Iterator[Page]:
+    """A fresh page with the example painted; fails the test on any console error."""
+    page = opened(context, address)
+    errors = watched(page)
     yield page
     page.close()
     assert not errors
+
+
+@pytest.fixture(scope="session")
+def shown_example(context: BrowserContext, address: str) -> Iterator[tuple[Page, list[str]]]:
+    """The page that all tests share which only look at the example."""
+    page = opened(context, address)
+    yield page, watched(page)
+    page.close()
+
+
+@pytest.fixture
+def example(shown_example: tuple[Page, list[str]]) -> Iterator[Page]:
+    """The example as a new visitor sees it; fails the test on any console error."""
+    page, errors = shown_example
+    page.bring_to_front()
+    page.mouse.move(2, 2)
+    page.evaluate(RESET)
+    reach(page, 0)
+    yield page
+    assert not errors
+    errors.clear()

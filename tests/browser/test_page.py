@@ -9,23 +9,8 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-LANES = ("pad", "eqspec")
-
-
-def at(page: Page, name: str) -> str:
-    return page.locator("#player").get_attribute(f"data-{name}") or ""
-
-
-def press(page: Page, key: str, frame: int) -> None:
-    page.keyboard.press(key)
-    page.wait_for_selector(f'#player[data-frame="{frame}"]')
-
-
-def run(page: Page, prompts: str, **numbers: str) -> None:
-    page.fill("#prompts textarea", prompts)
-    for name, value in numbers.items():
-        page.fill(f"#{name.replace('_', '-')} input", value)
-    page.click("#run")
+from browser.driving import LANES, ask, at, cache_of, example_traces, finish, press, run, shown, to
+from browser.served import READY
 
 
 def test_the_example_is_recorded_and_the_first_step_shows_something(page: Page) -> None:
@@ -33,6 +18,8 @@ def test_the_example_is_recorded_and_the_first_step_shows_something(page: Page) 
     assert at(page, "live") == "recorded"
     before = page.inner_text('[data-lane="eqspec"] [data-view="tokens"]')
     press(page, "ArrowRight", 1)
+    assert at(page, "phase") == "schedule"
+    press(page, "ArrowRight", 2)
     assert at(page, "phase") == "draft"
     assert page.inner_text('[data-lane="eqspec"] [data-view="tokens"]') != before
 
@@ -56,12 +43,12 @@ def test_keys_and_buttons_move_one_cursor_without_the_server(page: Page) -> None
 
 
 def test_the_details_of_a_cell_follow_the_frames(page: Page) -> None:
-    press(page, "ArrowRight", 1)
-    press(page, "ArrowRight", 2)
+    to(page, 1, "verify")
     page.hover('[data-lane="pad"] [data-view="cache"] .accepted >> nth=0')
     card = page.locator("#player .card")
     expect(card).to_contain_text("draft, visible")
-    press(page, "ArrowRight", 3)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector('#player[data-phase="synchronize"]')
     expect(card).to_be_visible()
     expect(card).to_contain_text("committed, visible")
     page.mouse.move(2, 2)
@@ -138,7 +125,6 @@ def test_own_prompts_run_live_and_markup_in_them_stays_text(page: Page) -> None:
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     text = '<img src=x onerror=alert(1)> a<b & "q"'
     run(page, f"{text}\n</script> said 🦊\nOne, two,", new_tokens="12", batch_size="2")
-    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
     assert page.locator('[data-lane="pad"] [data-view="tokens"] .row').count() == 3
     for frame in range(1, 6):
         press(page, "ArrowRight", frame)
@@ -164,28 +150,28 @@ def test_bad_input_gives_one_sentence_and_loses_nothing(
     page: Page, prompts: str, numbers: dict[str, str], words: str
 ) -> None:
     press(page, "ArrowRight", 1)
-    run(page, prompts, **numbers)
+    ask(page, prompts, **numbers)
     message = page.locator("#message")
     expect(message).to_contain_text(words)
     assert "Traceback" not in page.inner_text("body")
     assert page.input_value("#prompts textarea") == prompts
     assert at(page, "frame") == "1"
     run(page, "Hello", k="4", batch_size="4", new_tokens="4")
-    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
     expect(message).to_have_text("")
 
 
 def test_a_view_opens_large_and_follows_the_cursor(page: Page) -> None:
-    press(page, "ArrowRight", 1)
+    to(page, 1, "draft")
     page.click('[data-lane="eqspec"] [data-large="positions"]')
     page.wait_for_selector("#player dialog .js-plotly-plot .heatmaplayer image", timeout=30_000)
-    shapes = []
-    for frame in (2, 3):
-        press(page, "ArrowRight", frame)
-        shapes.append(
-            page.evaluate("document.querySelector('.js-plotly-plot').data[0].z[0].length")
-        )
-    assert shapes[0] > shapes[1]  # verify feeds drafts, synchronize cuts the rejected ones
+    drawn = []
+    for phase in ("draft", "verify"):
+        page.wait_for_selector(f'#player[data-phase="{phase}"]')
+        drawn.append(page.evaluate("document.querySelector('.js-plotly-plot').data[0].z[0].length"))
+        page.keyboard.press("ArrowRight")
+    frames = [shown(example_traces()["eqspec"], 1, phase) for phase in ("draft", "verify")]
+    assert drawn == [cache_of(frame).state.shape[1] for frame in frames]
+    assert drawn[0] < drawn[1]
     page.click("#player dialog [data-close]")
     assert page.locator("#player dialog[open]").count() == 0
 
@@ -195,10 +181,10 @@ def test_two_people_step_their_own_traces(browser: Browser, address: str) -> Non
     texts = ("Tom has a drum.", "My cat sleeps.")
     for page, text in zip(pages, texts, strict=True):
         page.goto(address)
-        page.wait_for_selector("#player[data-frame]", timeout=60_000)
-        run(page, text, new_tokens="6")
+        page.wait_for_selector(READY, timeout=60_000)
+        ask(page, text, new_tokens="6")
     for page, text in zip(pages, texts, strict=True):
-        page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+        finish(page)
         press(page, "End", int(at(page, "frames")) - 1)
         assert text in page.inner_text('[data-lane="eqspec"] [data-view="outputs"]')
         page.close()
@@ -209,7 +195,7 @@ def test_two_people_step_their_own_traces(browser: Browser, address: str) -> Non
 def test_nothing_is_cut_off(browser: Browser, address: str, theme: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(f"{address}/?__theme={theme}")
-    page.wait_for_selector("#player[data-frame]", timeout=60_000)
+    page.wait_for_selector(READY, timeout=60_000)
     for frame in range(1, 6):
         press(page, "ArrowRight", frame)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -231,7 +217,6 @@ def test_time_from_key_to_painted_picture(page: Page) -> None:
     """Prints the median: two lanes of eight rows, recorded frames, in both directions."""
     lines = page.input_value("#prompts textarea").splitlines()
     run(page, "\n".join(lines * 2), batch_size="8")
-    page.wait_for_selector('#player[data-live="live"]', timeout=120_000)
     milliseconds = page.evaluate(
         """async () => {
             const player = document.querySelector("#player"), times = [];
@@ -257,11 +242,10 @@ def test_time_from_key_to_painted_picture(page: Page) -> None:
 
 def test_a_link_makes_the_same_run_in_a_fresh_session(page: Page, browser: Browser) -> None:
     run(page, 'My sister & "me" <b>\nOne, two,', k="3", new_tokens="12", batch_size="2")
-    page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
     press(page, "End", int(at(page, "frames")) - 1)
     fresh = browser.new_context(viewport=page.viewport_size).new_page()
     fresh.goto(page.url)
-    fresh.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    finish(fresh)
     press(fresh, "End", int(at(fresh, "frames")) - 1)
     for lane in ("pad", "eqspec"):
         for view in ("tokens", "cache", "positions", "mask", "outputs"):
@@ -282,7 +266,7 @@ def test_a_damaged_link_is_told_as_text_and_opens_the_example(
     assert "abc" in words and "<img src=x" in words and "nix" in words
     assert fresh.locator("#message img").count() == 0
     fresh.wait_for_selector('#player[data-live="recorded"]')
-    assert fresh.input_value("#k input") == "4"
+    assert fresh.input_value("#k input") == "3"
     fresh.close()
 
 
@@ -290,7 +274,7 @@ def test_rows_of_unequal_length_show_their_own_last_slots(browser: Browser, addr
     query = urlencode({"prompts": f"Hi\n{'word ' * 60}", "lanes": "ragged", "tokens": 9, "k": 3})
     fresh = browser.new_context().new_page()
     fresh.goto(f"{address}/?{query}")
-    fresh.wait_for_selector('#player[data-live="live"]', timeout=60_000)
+    finish(fresh)
     view = fresh.locator('[data-lane="ragged"] [data-view="positions"] .row:not(.off)')
     for frame in range(1, 4):
         press(fresh, "ArrowRight", frame)

@@ -69,6 +69,17 @@ function lock(node) {
   chooseRow(Number(node.closest("[data-row]").dataset.row));
 }
 
+// By keyboard: from the newest token of the chosen row to earlier ones, or back.
+function walk(step) {
+  const lane = payload.lanes[0], row = state.row, chips = chipsOf(lane, frameOf(lane, cursor), row);
+  const before = locked?.row === row && locked.place >= 0 ? locked.place + step : chips.length - 1;
+  const place = Math.max(0, Math.min(chips.length - 1, before));
+  locked = { row, place, chip: chips[place], lane: lane.name };
+  drawHighlight();
+  const node = find(`[data-lane="${CSS.escape(lane.name)}"] [data-row="${row}"]`);
+  placeCard(find(".lane [data-view=tokens] [data-lit]") ?? node);
+}
+
 function unlock() {
   locked = pointed = null;
   drawHighlight();

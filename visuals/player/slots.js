@@ -3,7 +3,8 @@
 // The last columns that fit, ending where this round's widest forward ends, so that cells stay in
 // place while the round goes on.
 function slotWindow(lane, frame, model, state) {
-  const end = Math.max(lane.width[model + frame.round] || 0, 1);
+  const own = lane.width[model + frame.round] || 0;
+  const end = Math.max(own, frame.phase === "prefill" ? lane.width[`${model}prefill`] : 0, 1);
   return { start: Math.max(0, end - state.columns), end };
 }
 

@@ -12,7 +12,8 @@ function absorb(lane, gained) {
       const slots = frame[model] ? (frame[model].state[0] || []).length : 0;
       const fed = Math.max(0, ...frame.feeds.filter((feed) => feed.model === model)
         .map((feed) => feed.allowed[0][0].length));
-      const key = model + frame.round;
+      // A prefill may be wider than the round it belongs to: a pool fills lanes that wait.
+      const key = model + (frame.phase === "prefill" ? "prefill" : frame.round);
       lane.width[key] = Math.max(lane.width[key] || 0, slots, fed);
     }
     lane.totals.push(totalsAfter(lane, frame, before, lane.totals[number - 1]));

@@ -72,6 +72,8 @@ const ACTIONS = {
   g: () => find(".round-number").focus(),
   c: () => choose("model", state.model === "target" ? "draft" : "target"),
   m: () => chooseRow((state.row + 1) % payload.lanes[0].prompts.length),
+  t: () => walk(-1),
+  T: () => walk(1),
   Escape: unlock,
 };
 const TYPING = "input, textarea, select, [contenteditable], [role=listbox], [role=textbox]";
