@@ -71,7 +71,8 @@ CSS = """
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run,#by-hand{padding:3px 14px;align-self:start;flex:none;font-size:14px}
-#more{padding:4px 10px!important;min-width:min(100%,170px)!important}#more .label-wrap{margin:0!important;font-size:13px}
+#more{padding:4px 10px!important;min-width:min(100%,170px)!important}
+#more .label-wrap{margin:0!important;font-size:13px}
 #k,#new-tokens,#batch-size{max-width:92px}
 #broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}

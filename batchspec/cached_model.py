@@ -82,6 +82,7 @@ class CachedModel:
         self.position_rule = position_rule
         self._cache_argument = cache_argument(model)
         self._cuts_logits = "logits_to_keep" in forward_parameters(model)
+        self._lacks_ids = vocabulary is not None and embedding_entries(model) < vocabulary
         # Large enough to hide a slot in float32 and below, and finite in every dtype: softmax
         # runs in float32, where the least float64 would turn into -inf and a row into NaN.
         least = max(torch.finfo(model.dtype).min, torch.finfo(torch.float32).min)
@@ -129,7 +130,8 @@ class CachedModel:
         Returns:
             Logits of the last queries, `[rows, queries, vocabulary]`.
         """
-        ids = known_ids(self.model, ids)
+        if self._lacks_ids:
+            ids = known_ids(self.model, ids)
         slot = self.next_slots(index)
         positions = self.position_rule(self, index, slot)
         shown = index >= 0 if visible is None else visible
@@ -146,7 +148,7 @@ class CachedModel:
         widest = self.attention.spans[0]
         mask = masks[widest.kind]
         found: Tensor = output.logits[:, -logits:] if logits else output.logits
-        if self.vocabulary is not None:
+        if self.vocabulary is not None and self.vocabulary != found.shape[-1]:
             found = pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
         held = self.index[rows]
         self.feeds.append(Feed(self.name, ids, positions, index, held, mask, widest, found))
@@ -160,11 +162,14 @@ class CachedModel:
         if self.attention.by_query:
             # A filler sees itself alone: a query that saw nothing would turn softmax into NaN.
             allowed |= column == own
-        # What holds no token and yet is visible lies where it was fed.
-        held = self.index[rows]
-        query = torch.where(index >= 0, index, positions)[:, :, None]
-        key = torch.where(held >= 0, held, self.positions[rows])[:, None]
-        seen = {span.kind: span.cut(allowed, query, key) for span in self.attention.spans}
+        spans = self.attention.spans
+        seen = dict.fromkeys((span.kind for span in spans), allowed)
+        if any(span.size for span in spans):
+            # What holds no token and yet is visible lies where it was fed.
+            held = self.index[rows]
+            query = torch.where(index >= 0, index, positions)[:, :, None]
+            key = torch.where(held >= 0, held, self.positions[rows])[:, None]
+            seen = {span.kind: span.cut(allowed, query, key) for span in spans}
         return {
             kind: torch.where(cells, self._shown, self._hidden)[:, None]
             for kind, cells in seen.items()
@@ -256,8 +261,14 @@ def known_ids(model: PreTrainedModel, ids: Tensor) -> Tensor:
     A draft with fewer padding entries than its target may meet such an id in a row. Whatever it is
     fed there changes what it proposes, never what is accepted.
     """
+    return torch.where(ids < embedding_entries(model), ids, 0)
+
+
+def embedding_entries(model: PreTrainedModel) -> int:
+    """Ids, from 0 on, that the model can be fed."""
     embeddings: Any = model.get_input_embeddings()
-    return torch.where(ids < embeddings.weight.shape[0], ids, 0)
+    entries: int = embeddings.weight.shape[0]
+    return entries
 
 
 def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:

@@ -133,11 +133,11 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
             ) from None
     if not ids:
         raise DecodeError(f"Row {number} is empty: give at least one token.")
+    entries = pair.vocabulary_size
     for token in ids:
-        if not 0 <= token < pair.vocabulary_size:
+        if not 0 <= token < entries:
             raise DecodeError(
-                f"Row {number} holds token id {token}, but the vocabulary ends at "
-                f"{pair.vocabulary_size - 1}."
+                f"Row {number} holds token id {token}, but the vocabulary ends at {entries - 1}."
             )
     return ids
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicLayer
 
 from batchspec.cached_model import PAD, CachedModel, attention_layers
 
 
 class Pool:
     """One model's lanes: each holds one row's committed tokens, from slot 0 on, without pads.
+
+    A token's K/V of all layers lie side by side, so that one gather loads them all.
 
     Attributes:
         cached: the batch that rows are stored from and loaded into.
@@ -24,7 +29,8 @@ class Pool:
         shape = (lanes * capacity,)
         self._ids = torch.zeros(shape, dtype=torch.long, device=cached.device)
         self._positions = torch.zeros_like(self._ids)
-        self._layers: list[tuple[Tensor, Tensor]] = []
+        self._states: Tensor | None = None
+        self._shapes: list[tuple[int, int]] = []
 
     def store(self, lanes: list[int], kept: list[int]) -> None:
         """Copy what each batch row has that its lane has not, up to `kept` tokens a row."""
@@ -40,18 +46,18 @@ class Pool:
         column = torch.arange(int(count.max()))
         fresh = column < count[:, None]
         token = have[:, None] + column
-        row = torch.arange(len(lanes))[:, None].expand_as(token)[fresh]
-        slot = (torch.tensor(cached.pads)[:, None] + token)[fresh]
+        row = torch.arange(len(lanes))[:, None].expand_as(token)[fresh].to(cached.device)
+        slot = (torch.tensor(cached.pads)[:, None] + token)[fresh].to(cached.device)
         place = (torch.tensor(lanes)[:, None] * self.capacity + token)[fresh].to(cached.device)
         self._ids[place] = cached.ids[row, slot]
         self._positions[place] = cached.positions[row, slot]
-        for number, layer in enumerate(attention_layers(cached.cache)):
-            assert layer.keys is not None and layer.values is not None
-            if number == len(self._layers):
-                self._layers.append((self._room(layer.keys), self._room(layer.values)))
-            keys, values = self._layers[number]
-            keys[place] = layer.keys[row, :, slot]
-            values[place] = layer.values[row, :, slot]
+        # [tokens, kv_heads, head_dim] each, heads and dimensions then joined over all layers
+        states = [part[row, :, slot] for part in _parts(attention_layers(cached.cache))]
+        if self._states is None:
+            self._shapes = [(part.shape[1], part.shape[2]) for part in states]
+            width = sum(heads * size for heads, size in self._shapes)
+            self._states = states[0].new_zeros(len(self.stored) * self.capacity, width)
+        self._states[place] = torch.cat([part.flatten(1) for part in states], 1)
 
     def load(self, lanes: list[int], kept: list[int]) -> None:
         """Make a batch of these lanes' first `kept` tokens, left-padded to the longest."""
@@ -64,18 +70,27 @@ class Pool:
         cached.ids, cached.positions = self._ids[place], self._positions[place]
         cached.index = token.clamp(min=PAD)
         cached.visible = token >= 0
-        if width:
-            for number, (keys, values) in enumerate(self._layers):
-                # [rows, slots, kv_heads, head_dim] to the cache's [rows, kv_heads, slots, head_dim]
-                cached.cache.update(
-                    keys[place].transpose(1, 2), values[place].transpose(1, 2), number
-                )
+        if not width or self._states is None:
+            return
+        sizes = [heads * size for heads, size in self._shapes]
+        parts = [
+            # [rows, slots, kv_heads * head_dim] to the cache's [rows, kv_heads, slots, head_dim]
+            part.unflatten(2, shape).transpose(1, 2)
+            for part, shape in zip(self._states[place].split(sizes, 2), self._shapes, strict=True)
+        ]
+        states = list(zip(parts[::2], parts[1::2], strict=True))
+        for number, (keys, values) in enumerate(states):
+            cached.cache.update(keys[:, :, :0], values[:, :, :0], number)
+        for layer, (keys, values) in zip(attention_layers(cached.cache), states, strict=True):
+            layer.keys, layer.values = keys, values  # no copy: the next forward makes one anyway
 
     def clear(self, lane: int) -> None:
         """Give a lane to another row."""
         self.stored[lane] = 0
 
-    def _room(self, states: Tensor) -> Tensor:
-        """Memory for one layer's keys or values, `[lanes * capacity, kv_heads, head_dim]`."""
-        heads, width = states.shape[1], states.shape[3]
-        return states.new_zeros(len(self.stored) * self.capacity, heads, width)
+
+def _parts(layers: list[DynamicLayer]) -> Iterator[Tensor]:
+    """Keys, then values, of one layer after the other."""
+    for layer in layers:
+        assert layer.keys is not None and layer.values is not None
+        yield from (layer.keys, layer.values)

@@ -30,7 +30,8 @@ class ExSpec(Strategy):
         """Make the pool's lanes, empty."""
         super().__init__(pair, config, rows, eos_token_ids)
         longest = max(len(row.prompt) + row.budget for row in rows)
-        lanes = min(config.window, len(rows))
+        # A batch of one row is of equal length whichever it is: there is nothing to choose.
+        lanes = min(config.window, len(rows)) if config.batch_size > 1 else 1
         self.pools = [Pool(cached, lanes, longest) for cached in self.caches]
         self.free = list(range(lanes))
         self.pool: list[Row] = []

@@ -35,9 +35,11 @@ STEPS = """async () => {
     return times;
 }"""
 SCRUB = """async () => {
-    const player = document.querySelector("#player"), range = player.querySelector("input[type=range]");
+    const player = document.querySelector("#player");
+    const range = player.querySelector("input[type=range]");
     const seen = new Set(), last = Number(range.max), started = performance.now();
-    new MutationObserver(() => seen.add(player.dataset.frame)).observe(player, { attributes: true });
+    const watch = new MutationObserver(() => seen.add(player.dataset.frame));
+    watch.observe(player, { attributes: true });
     for (let place = 0; place <= last; place += 1) {
         range.value = place;
         range.dispatchEvent(new Event("input", { bubbles: true }));
@@ -139,9 +141,7 @@ def _print_memory(browser: object, address: str) -> None:
 
 def _print_added(what: str, before: int, server: psutil.Process) -> None:
     added = (server.memory_info().rss - before) / SESSIONS
-    print(
-        f"memory added by each of {SESSIONS} sessions with a run that is {what}: {added / 1e6:.1f} MB"
-    )
+    print(f"memory of each of {SESSIONS} sessions, its run {what}: {added / 1e6:.1f} MB more")
 
 
 if __name__ == "__main__":
