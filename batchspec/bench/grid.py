@@ -65,6 +65,8 @@ def conditions(benchmark: Benchmark) -> str:
     where, tokens = benchmark.environment, benchmark.prompt_tokens
     config = benchmark.config
     machine = f"{where['processor']}, {where['cores']} cores, {where['threads']} threads"
+    if where["load"] is not None:
+        machine += f", load {where['load']} at the start"
     if where["accelerator"]:
         machine = f"{where['accelerator']} ({machine})"
     return (

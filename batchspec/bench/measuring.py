@@ -244,6 +244,7 @@ def machine(device: torch.device) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "accelerator": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "date": datetime.now(timezone.utc).date().isoformat(),
     }
