@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -18,6 +20,7 @@ import plotly
 import batchspec
 from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES
 from batchspec.errors import DecodeError
+from batchspec.faults import FAULTS
 from batchspec.limits import Limits
 from batchspec.runs import Runs
 from batchspec.storyteller import EXAMPLES
@@ -26,6 +29,7 @@ from visuals.link import Link
 from visuals.opening import opened
 from visuals.payload import pack, pack_piece
 from visuals.player import player_css, player_markup, player_palette, player_script
+from visuals.sentence import cause, plain, sentence, story
 from visuals.standalone import standalone_page
 
 TITLE = "BatchSpec"
@@ -47,6 +51,15 @@ NUMBERS = (
     ("seed", "Seed", "seed"),
 )
 """Field of `Link`, words and element of each number on the page."""
+BREAK_IT = "Break it yourself…"
+BROKEN_LANES = {
+    f"{strategy}+{fault.name}": f"{strategy}: {fault.title}"
+    for strategy in ("eqspec", "exspec", "ragged", "holes", "rollback")
+    for fault in FAULTS.values()
+    if strategy in fault.strategies
+}
+"""What a person reads, by the name of the lane, of every fault in every strategy."""
+LANE_NAMES = (*STRATEGY_NAMES, *BROKEN_LANES)
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 CSS = """
 .gradio-container .main.app{max-width:1680px!important;padding:8px 20px!important}
@@ -60,8 +73,9 @@ CSS = """
 #controls input{padding:3px 8px;margin:0}#controls .wrap-inner{padding:0}
 #prompts textarea{font-size:13px;line-height:1.45;padding:5px 8px}
 #run,#by-hand{padding:3px 14px;align-self:start;flex:none;font-size:14px}
-#more{padding:4px 10px!important}#more .label-wrap{margin:0!important;font-size:13px}
-#lanes{flex-grow:1}
+#more{padding:4px 10px!important;min-width:min(100%,170px)!important}#more .label-wrap{margin:0!important;font-size:13px}
+#k,#new-tokens,#batch-size{max-width:92px}
+#broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
 #message{color:var(--error-text-color);padding:0!important}
@@ -99,13 +113,12 @@ def pair_named(name: str) -> batchspec.ModelPair:
         return _load(name)
 
 
-def start_run(link: Link) -> batchspec.LiveRun:
+def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
     """A run with a person's settings, checked; no model has run yet.
 
     Raises:
         DecodeError: bad input.
     """
-    prompts = [line for line in link.prompts.splitlines() if line.strip()]
     if not prompts:
         raise DecodeError("There is no prompt: write at least one, one a line.")
     if not link.lanes:
@@ -132,7 +145,10 @@ def start_run(link: Link) -> batchspec.LiveRun:
     limits = Limits.of_this_page()
     if limits:
         limits.check(prompts, configs[0])
-    return batchspec.LiveRun(pair_named(link.pair), prompts, configs)
+    # Two threads that import transformers at once see each other's half: the one that loads goes
+    # first.
+    pair = pair_named(link.pair)
+    return batchspec.LiveRun(pair, prompts, configs)
 
 
 def lane_settings(lane: str) -> dict[str, Any]:
@@ -152,13 +168,18 @@ def open_page(request: gr.Request) -> list[object]:
     if not query.keys() & set(Link.names()):
         return [*[gr.skip()] * len(Link.names()), payload, ""]
     choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
-    link, complaints = DEFAULTS.opened(query, choices, is_lane, MOST_LANES)
+    link, complaints = DEFAULTS.opened(query, choices, LANE_NAMES.__contains__, MOST_LANES)
     return [*link.values(), payload, _warning(" ".join(complaints))]
 
 
-def is_lane(name: str) -> bool:
-    """Whether there is a lane of that name."""
-    return name in STRATEGY_NAMES
+def break_it(broken: str, lanes: list[str]) -> tuple[list[str], str]:
+    """Add a broken lane beside its sound one, in place of another where there is no room."""
+    if not broken or broken in lanes:
+        return lanes, ""
+    sound = broken.partition("+")[0]
+    kept = [lane for lane in lanes if lane != sound][1 - MOST_LANES :]
+    place = min(lanes.index(sound), len(kept)) if sound in lanes else len(kept)
+    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES], ""
 
 
 def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
@@ -169,7 +190,7 @@ def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object
     """
     link = Link(*settings)
     try:
-        run = start_run(link)
+        run = start_run(link, [line for line in link.prompts.splitlines() if line.strip()])
     except DecodeError as error:
         return gr.skip(), _warning(str(error))
     key = _runs.open(str(session), run)
@@ -265,6 +286,71 @@ def open_traces(texts: list[Any]) -> dict[str, str]:
         return {"failure": str(error)}
 
 
+def run_trace(
+    prompts: list[str],
+    strategy: str = "eqspec",
+    draft_tokens: int = 4,
+    max_new_tokens: int = 32,
+    batch_size: int = 8,
+    temperature: float = 0.0,
+    seed: int = 0,
+    pair: str = PAIRS[0],
+) -> dict[str, Any]:
+    """Record one strategy on a list of prompts; for programs, by way of `gradio_client`.
+
+    Args:
+        prompts: texts.
+        strategy: its name, or `STRATEGY+FAULT`.
+        draft_tokens: K.
+        max_new_tokens: tokens written per prompt at most.
+        batch_size: rows decoded together.
+        temperature: 0 is greedy.
+        seed: decides all random numbers.
+        pair: name of the model pair.
+
+    Returns:
+        The trace as the JSON object of docs/trace.md.
+    """
+    numbers = (draft_tokens, max_new_tokens, batch_size)
+    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed)
+    try:
+        run = start_run(link, prompts)
+        while not run.finished:
+            with _models:
+                run.advance()
+    except DecodeError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    content: dict[str, Any] = json.loads(run.traces()[0].to_json())
+    return content
+
+
+def explain_step(trace: dict[str, Any], step: int) -> dict[str, Any]:
+    """Say what one phase of a trace did, and why it goes wrong if it does.
+
+    Args:
+        trace: as `run_trace` gives it, or as another engine wrote it to docs/trace.md.
+        step: the phase, counted from 0.
+
+    Returns:
+        `round`, `phase`, `story` (the phase in general), `sentence` (what this one did), `causes`
+        (the invariants broken so far, first cause first), all as plain text.
+    """
+    try:
+        recorded = batchspec.Trace.from_json(json.dumps(trace))
+        if not 0 <= step < len(recorded.frames):
+            raise DecodeError(f"This trace has {len(recorded.frames)} steps, so none is {step}.")
+    except DecodeError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    frame = recorded.frames[step]
+    return {
+        "round": frame.round,
+        "phase": frame.phase,
+        "story": plain(story(frame.phase, int(recorded.settings.get("draft_tokens", 0)))),
+        "sentence": plain(sentence(recorded, step)),
+        "causes": plain(cause(recorded, step)).splitlines(),
+    }
+
+
 def _warning(words: str) -> str:
     return f'<p role="alert">⚠ {escape(words)}</p>' if words else ""
 
@@ -287,7 +373,7 @@ def build() -> gr.Blocks:
             f"<h1>{TITLE} <small>batched speculative decoding, one phase at a time</small></h1>",
             elem_id="brand",
         )
-        settings, buttons, message = _controls()
+        settings, broken, buttons, message = _controls()
         player = gr.HTML(
             "",
             html_template=player_markup(),
@@ -310,7 +396,18 @@ def build() -> gr.Blocks:
                 show_progress_on=message,
                 api_visibility="private",
             )
+        lanes = settings[Link.names().index("lanes")]
+        added = broken.input(
+            break_it,
+            inputs=[broken, lanes],
+            outputs=[lanes, broken],
+            show_progress="hidden",
+            api_visibility="private",
+        )
+        added.then(None, js="() => document.querySelector('#run').click()")
         # One run at a time has the models; looking at a picture asks for none.
+        for function in (run_trace, explain_step):
+            gr.api(function, concurrency_limit=1, concurrency_id="models")
         player.play(
             run_on,
             show_progress="hidden",
@@ -321,8 +418,8 @@ def build() -> gr.Blocks:
     return page
 
 
-def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML]:
-    """The settings in the order of `Link`, the two buttons that start a run, and a message."""
+def _controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Button], gr.HTML]:
+    """The settings in the order of `Link`, the fault to add, the buttons, and a message."""
     with gr.Row(elem_id="controls"):
         prompts = gr.Textbox(
             DEFAULTS.prompts,
@@ -337,7 +434,7 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
                 pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
                 k, tokens, batch = _numbers("k", "tokens", "batch")
                 lanes = gr.Dropdown(
-                    list(STRATEGY_NAMES),
+                    list(LANE_NAMES),
                     value=list(DEFAULTS.lanes),
                     multiselect=True,
                     max_choices=MOST_LANES,
@@ -349,6 +446,14 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
             with gr.Row():
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=100)
                 by_hand = gr.Button("Step by hand", elem_id="by-hand", min_width=110)
+                broken = gr.Dropdown(
+                    [(BREAK_IT, ""), *((words, name) for name, words in BROKEN_LANES.items())],
+                    value="",
+                    show_label=False,
+                    container=False,
+                    elem_id="broken",
+                    min_width=210,
+                )
                 with gr.Accordion("Sampling and pool", open=False, elem_id="more"), gr.Row():
                     window, temperature, seed = _numbers("window", "temperature", "seed")
                     acceptance = gr.Dropdown(
@@ -359,7 +464,7 @@ def _controls() -> tuple[list[gr.components.Component], list[gr.Button], gr.HTML
                     )
             message = gr.HTML("", elem_id="message")
     numbers = [k, tokens, batch, window, temperature, seed]
-    return [pair, prompts, lanes, *numbers, acceptance], [run, by_hand], message
+    return [pair, prompts, lanes, *numbers, acceptance], broken, [run, by_hand], message
 
 
 def _numbers(*names: str) -> list[gr.Number]:

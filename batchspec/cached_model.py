@@ -30,6 +30,7 @@ class Feed:
         mask: the additive attention mask, `[rows, 1, queries, slots]`; of the layers that see most,
             where a model has several kinds.
         span: the reach of those layers.
+        logits: what `feed` gave back, `[rows, queries, vocabulary]`; None where nobody needs them.
     """
 
     model: str
@@ -39,6 +40,7 @@ class Feed:
     slot_index: Tensor
     mask: Tensor
     span: Span
+    logits: Tensor | None
 
 
 class CachedModel:
@@ -143,11 +145,12 @@ class CachedModel:
         )
         widest = self.attention.spans[0]
         mask = masks[widest.kind]
-        self.feeds.append(Feed(self.name, ids, positions, index, self.index[rows], mask, widest))
-        found = output.logits[:, -logits:] if logits else output.logits
-        if self.vocabulary is None:
-            return found
-        return pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
+        found: Tensor = output.logits[:, -logits:] if logits else output.logits
+        if self.vocabulary is not None:
+            found = pad(found, (0, self.vocabulary - found.shape[-1]), value=-torch.inf)
+        held = self.index[rows]
+        self.feeds.append(Feed(self.name, ids, positions, index, held, mask, widest, found))
+        return found
 
     def _masks(self, slot: Tensor, positions: Tensor, index: Tensor) -> dict[str, Tensor]:
         """The additive mask of each kind of layer, `[rows, 1, queries, slots]`."""

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_type_hints
 
+from batchspec.bench.names import BATCH_SIZES, EXPERIMENTS, METHODS, STANDARD
 from batchspec.config import FAULT_NAMES, STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.prompt_file import check_text, read_prompts
@@ -58,9 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     options = make_parser().parse_args(arguments)
+    options.command_line = sys.argv[1:] if arguments is None else list(arguments)
     config = DecodeConfig(**{name: getattr(options, name) for name in _setting_names()})
-    if options.json not in (None, "-"):
-        _check_writable(options.json)
+    for file in (options.json, getattr(options, "markdown", None)):
+        if file not in (None, "-"):
+            _check_writable(file)
     prompts = list(islice(_prompts(options), options.limit))
     with waiting("loading torch and transformers"):
         from batchspec.commands import run
@@ -104,7 +107,44 @@ def make_parser() -> ArgumentParser:
         action="store_true",
         help="show where exspec's gain comes from: refill, pool and grouping added one by one",
     )
+    _add_bench(commands)
     return parser
+
+
+def _add_bench(commands: Any) -> None:
+    bench = _add_command(commands, "bench", "measure speed, where it goes, and whether it is right")
+    methods = tuple(dict.fromkeys((*METHODS, *STRATEGY_NAMES)))
+    bench.add_argument(
+        "--strategy",
+        action="append",
+        choices=methods,
+        metavar="NAME",
+        help=f"one of {', '.join(methods)}; repeatable (default {', '.join(METHODS)})",
+    )
+    bench.add_argument(
+        "--figure",
+        action="append",
+        choices=tuple(EXPERIMENTS),
+        metavar="NAME",
+        help="an experiment, those with a number being the paper's; repeatable: "
+        + "; ".join(f"{name}: {each.title.lower()}" for name, each in EXPERIMENTS.items())
+        + f" (default {', '.join(STANDARD)})",
+    )
+    bench.add_argument(
+        "--batch-sizes",
+        type=_counts,
+        metavar="N,N",
+        default=BATCH_SIZES,
+        help=f"where it is varied (default {','.join(map(str, BATCH_SIZES))})",
+    )
+    bench.add_argument(
+        "--repeats",
+        type=_at_least_one,
+        metavar="N",
+        default=3,
+        help="timed runs of each setting, which take turns (default 3)",
+    )
+    bench.add_argument("--markdown", metavar="FILE", help="write tables as a Markdown page")
 
 
 def _add_command(commands: Any, name: str, summary: str) -> ArgumentParser:
@@ -203,6 +243,13 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise ArgumentTypeError(f"it must be at least 1, not {number}")
     return number
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(_at_least_one(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"it must be numbers such as 1,8, not {text!r}") from None
 
 
 def _finite(text: str) -> float:

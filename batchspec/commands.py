@@ -11,6 +11,12 @@ from rich.console import Console
 from transformers.utils import logging
 
 from batchspec.ablation import ablate
+from batchspec.bench.experiments import Plan
+from batchspec.bench.grid import markdown
+from batchspec.bench.measuring import Progress, measure
+from batchspec.bench.names import METHODS, STANDARD
+from batchspec.bench.result import Benchmark
+from batchspec.cli import INTERRUPTED
 from batchspec.comparison import compare
 from batchspec.config import DecodeConfig
 from batchspec.decoding import generate
@@ -25,8 +31,14 @@ from batchspec.report import (
     generation_report,
     heading,
     write_report,
+    write_text,
 )
-from batchspec.tables import print_ablation, print_comparison, print_generation
+from batchspec.tables import (
+    print_ablation,
+    print_benchmark,
+    print_comparison,
+    print_generation,
+)
 from batchspec.terminal import Output, visible, waiting
 
 COMPARED = ("pad", "eqspec", "exspec")
@@ -157,6 +169,45 @@ def _run_ablate(
     return Outcome(report, show, 0 if report["equivalent"] else 1)
 
 
+def run_bench(
+    options: Namespace, pair: ModelPair, prompts: list[Any], config: DecodeConfig
+) -> Outcome:
+    """Measure experiments; what was measured before an interrupt is shown all the same.
+
+    Raises:
+        DecodeError: bad input.
+        KeyboardInterrupt: before anything was measured.
+    """
+    plan = Plan(pair, config, options.strategy or METHODS, options.batch_sizes)
+    names = options.figure or STANDARD
+    benchmark: Benchmark | None = None
+    try:
+        with waiting("starting") as report_progress:
+            for progress in measure(plan, prompts, names, options.repeats):
+                report_progress(_progress_words(progress))
+                benchmark = progress.benchmark
+    except KeyboardInterrupt:
+        if benchmark is None or not any(each.runs for each in benchmark.measurements):
+            raise
+    assert benchmark is not None
+    if options.markdown:
+        write_text(markdown(benchmark, options.command_line), options.markdown)
+    code = 0 if benchmark.equivalent else 1
+    return Outcome(
+        {**benchmark.to_json(), "equivalent": benchmark.equivalent},
+        lambda output: print_benchmark(output, benchmark),
+        code if benchmark.finished else INTERRUPTED,
+    )
+
+
+def _progress_words(progress: Progress) -> str:
+    words = f"{progress.done} of {progress.total} runs"
+    if progress.remaining is not None:
+        minutes, seconds = divmod(round(progress.remaining), 60)
+        words += f", about {minutes}:{seconds:02} left"
+    return f"{words}: {progress.doing}"
+
+
 def _introduction(
     pair: ModelPair, prompts: list[Any], config: DecodeConfig, own_examples: bool
 ) -> str:
@@ -174,4 +225,5 @@ def _introduction(
 COMMANDS: dict[str, Callable[[Namespace, ModelPair, list[Any], DecodeConfig], Outcome]] = {
     "generate": run_generate,
     "compare": run_compare,
+    "bench": run_bench,
 }

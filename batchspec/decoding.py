@@ -11,11 +11,13 @@ from typing import Any
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
+from batchspec.lines import Lines
 from batchspec.noise import row_key
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
 from batchspec.strategies import strategy_of
+from batchspec.strategies.base import Strategy
 
 Prompts = Sequence[str] | Sequence[Sequence[int]]
 
@@ -35,7 +37,7 @@ def decode(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
         DecodeError: a prompt or setting that this pair cannot decode.
     """
     config = config or DecodeConfig()
-    return _steps(pair, start_rows(pair, prompts, config), config)
+    return run_rows(pair, start_rows(pair, prompts, config), config)
 
 
 def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None) -> Generation:
@@ -45,10 +47,15 @@ def generate(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = No
     """
     config = config or DecodeConfig()
     rows = start_rows(pair, prompts, config)
+    return Generation.of(pair, rows, finish(pair, rows, config))
+
+
+def finish(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Stats:
+    """Decode rows, as `start_rows` gives them, to their ends; what it cost."""
     stats = Stats(batch_size=config.batch_size)
-    for step in _steps(pair, rows, config):
+    for step in run_rows(pair, rows, config):
         stats.add(step)
-    return Generation.of(pair, rows, stats)
+    return stats
 
 
 def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
@@ -61,7 +68,7 @@ def write_alone(pair: ModelPair, row: Row, config: DecodeConfig) -> list[int]:
     """
     fresh = Row(row.number, row.prompt, row.budget, row.key)
     alone = replace(config, strategy="autoregressive", acceptance="auto", batch_size=1, fault=None)
-    for _ in _steps(pair, [fresh], alone):
+    for _ in run_rows(pair, [fresh], alone):
         pass
     return fresh.generated
 
@@ -135,11 +142,25 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
     return ids
 
 
-def _steps(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Iterator[Step]:
+def run_rows(
+    pair: ModelPair, rows: list[Row], config: DecodeConfig, lines: Lines | None = None
+) -> Iterator[Step]:
+    """Decode rows as `start_rows` gives them; `lines` watches the strategy's `synchronize`."""
     if not rows or config.max_new_tokens == 0:
         return
-    eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
-    assert isinstance(eos, tuple)
-    strategy = strategy_of(config)(pair, config, rows, eos)
+    strategy = start_strategy(pair, rows, config)
+    strategy.lines = lines
     with evaluation_mode(*pair.models):
         yield from strategy.steps()
+
+
+def start_strategy(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> Strategy:
+    """The strategy that decodes `rows`, all of them waiting; there must be at least one."""
+    return strategy_of(config)(pair, config, rows, eos_of(pair, config))
+
+
+def eos_of(pair: ModelPair, config: DecodeConfig) -> tuple[int, ...]:
+    """The ids that end a row."""
+    eos = pair.eos_token_ids if config.eos_token_ids is None else config.eos_token_ids
+    assert isinstance(eos, tuple)
+    return eos

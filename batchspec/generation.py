@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from batchspec.clock import Clock
 from batchspec.pair import ModelPair
 from batchspec.row import Row
 from batchspec.step import PHASES, Step
@@ -26,7 +27,7 @@ class Stats:
         bytes_moved: bytes of their keys and values.
         realigned_rounds: rounds that moved rows against each other.
         grouped_rounds: rounds whose rows had equal lengths from the start.
-        seconds: time per phase.
+        clocks: what measured each phase; `seconds` asks them when it is asked.
         target_slots, pad_slots: slots the target's cache held over all rounds, and those of them
             that held no committed token.
     """
@@ -45,11 +46,14 @@ class Stats:
     grouped_rounds: int = 0
     target_slots: int = 0
     pad_slots: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    clocks: list[tuple[str, Clock]] = field(default_factory=list, repr=False)
+    _seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(PHASES, 0.0), init=False, repr=False
+    )
 
     def add(self, step: Step) -> None:
         """Count one step."""
-        self.seconds[step.phase] += step.seconds
+        self.clocks.append((step.phase, step.clock))
         for feed in step.feeds:
             if feed.model == "target":
                 self.target_forwards += 1
@@ -83,7 +87,18 @@ class Stats:
             "group_rate",
             "moving_share",
         )
-        return {**asdict(self), **{name: getattr(self, name) for name in rates}}
+        names = [each.name for each in fields(self) if each.name not in ("clocks", "_seconds")]
+        counts = {name: getattr(self, name) for name in names}
+        rated = {name: getattr(self, name) for name in rates}
+        return {**counts, "seconds": self.seconds, **rated}
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time per phase, summed up; on a GPU this waits until the last phase is over."""
+        for phase, clock in self.clocks:
+            self._seconds[phase] += clock.seconds
+        self.clocks.clear()
+        return dict(self._seconds)
 
     @property
     def mean_acceptance_length(self) -> float:

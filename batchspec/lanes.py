@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from batchspec.cached_model import FREE, CachedModel
+from batchspec.cached_model import FREE, CachedModel, attention_layers
 
 BLOCK = 64
 """Slots by which a lane's memory grows at least."""
@@ -70,6 +70,20 @@ class LaneModel(CachedModel):
         super().select(rows)
         self.held = [self.held[lane] for lane in rows]
         self._resize()
+
+    def add(self, count: int) -> None:
+        """Open so many empty lanes after the others."""
+        self.held += [0] * count
+        self.pads = self.pads + [0] * count
+        pad = torch.nn.functional.pad
+        self.ids = pad(self.ids, (0, 0, 0, count))
+        self.positions = pad(self.positions, (0, 0, 0, count))
+        self.index = pad(self.index, (0, 0, 0, count), value=FREE)
+        self.visible = pad(self.visible, (0, 0, 0, count))
+        for layer in attention_layers(self.cache):
+            assert layer.keys is not None and layer.values is not None
+            layer.keys = pad(layer.keys, (0, 0, 0, 0, 0, 0, 0, count))
+            layer.values = pad(layer.values, (0, 0, 0, 0, 0, 0, 0, count))
 
     def clear(self, lanes: list[int]) -> None:
         """Forget what these lanes hold."""

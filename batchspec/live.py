@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
+from batchspec.clean import CleanMemo
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts
 from batchspec.pair import ModelPair
@@ -31,7 +32,8 @@ class LiveRun:
         Raises:
             DecodeError: as `decode` does.
         """
-        self.recorders = [Recorder(pair, prompts, config) for config in configs]
+        memo: CleanMemo = {}
+        self.recorders = [Recorder(pair, prompts, config, memo) for config in configs]
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         self.failure = ""

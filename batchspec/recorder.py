@@ -10,12 +10,14 @@ import numpy as np
 
 from batchspec.acceptance import Verdict
 from batchspec.cached_model import CachedModel
-from batchspec.clean import CleanRow
+from batchspec.clean import CleanMemo, CleanRow
 from batchspec.config import DecodeConfig
-from batchspec.decoding import Prompts, decode, start_rows, write_alone
+from batchspec.decoding import Prompts, run_rows, start_rows, write_alone
 from batchspec.frames import freeze, read_cache, read_feed
 from batchspec.generation import Stats
 from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
+from batchspec.judgement import read_judgement
+from batchspec.lines import Lines
 from batchspec.pair import ModelPair
 from batchspec.row import Row
 from batchspec.sampler import Sampler
@@ -29,6 +31,7 @@ from batchspec.trace import (
     FeedFrame,
     Frame,
     Integers,
+    Judgement,
     Trace,
     Violation,
     first_difference,
@@ -90,19 +93,33 @@ class Recorder:
     """
 
     def __init__(
-        self, pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
+        self,
+        pair: ModelPair,
+        prompts: Prompts,
+        config: DecodeConfig | None = None,
+        memo: CleanMemo | None = None,
     ) -> None:
         """Check the input; the models run as `run` is consumed.
+
+        Args:
+            pair, prompts, config: as in `decode`.
+            memo: an empty dict shared by the recorders of one pair and its prompts: a row alone is
+                then run once for all of them as long as they agree. It holds K/V of every row.
 
         Raises:
             DecodeError: as `decode` does.
         """
         self.pair = pair
         self.config = config or DecodeConfig()
-        self._steps = decode(pair, prompts, self.config)
-        self._rows = [
-            _History(row, self._alone(row)) for row in start_rows(pair, prompts, self.config)
-        ]
+        self._memo = memo
+        rows = start_rows(pair, prompts, self.config)
+        self._rows = [_History(row, self._alone(row)) for row in rows]
+        # The strategy's own function, also where a fault breaks it.
+        self._lines = Lines(STRATEGIES[self.config.strategy].synchronize)
+        fresh = start_rows(pair, prompts, self.config)
+        self._steps = run_rows(pair, fresh, self.config, self._lines)
+        self._sampler = Sampler.of(self.config)
+        self._judgement: Judgement | None = None
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
         self._draft_dtype = str(pair.models[-1].dtype).removeprefix("torch.")
         self._last: dict[str, CacheFrame] = {}
@@ -111,11 +128,14 @@ class Recorder:
         self.seconds = 0.0
 
     def _alone(self, row: Row) -> dict[str, CleanRow]:
-        sampler = Sampler.of(self.config)
-        return {
+        samplers = Sampler.of(self.config), None  # what the draft would write is not asked
+        alone = {
             name: CleanRow(model, row.length, sampler, row.key)
-            for name, model in zip(_MODELS, self.pair.models, strict=False)
+            for name, model, sampler in zip(_MODELS, self.pair.models, samplers, strict=False)
         }
+        for clean in alone.values():
+            clean.memo = self._memo
+        return alone
 
     def run(self) -> Iterator[Frame]:
         """Run phase by phase, yielding the frame of each."""
@@ -197,6 +217,8 @@ class Recorder:
             reference_texts=[running_text(tokenizer, tokens) for tokens in reference],
             stats=self.stats.summary(),
             recorder_seconds=self.seconds,
+            source=self._lines.source,
+            source_line=self._lines.first,
         )
 
     def _reference(self, number: int) -> list[int]:
@@ -218,6 +240,7 @@ class Recorder:
         draft = self._cache(step, step.draft_cache, drafts) if step.draft_cache else None
         feeds = tuple(read_feed(feed, numbers, count) for feed in step.feeds)
         token, role, token_round = self._chips(step, drafts, target)
+        self._judgement = read_judgement(step, self._sampler, count, self._judgement)
         verdict = step.verdict
         accepted, drafted = np.full((2, count), -1, dtype=np.int32)
         active = np.isin(np.arange(count), numbers)
@@ -245,6 +268,10 @@ class Recorder:
             slots_moved=step.slots_moved,
             bytes_moved=step.bytes_moved,
             realigned=step.realigned,
+            pool=step.pool,
+            waiting=step.waiting,
+            judgement=self._judgement,
+            lines=step.lines,
         )
 
     def _drafts(self, step: Step) -> dict[int, list[int]]:

@@ -30,7 +30,15 @@ def write_report(report: Mapping[str, Any], file: str) -> None:
     Raises:
         DecodeError: the file cannot be written.
     """
-    text = json.dumps(report, indent=1, allow_nan=False) + "\n"
+    write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", file)
+
+
+def write_text(text: str, file: str) -> None:
+    """Write a text, `-` being standard output.
+
+    Raises:
+        DecodeError: the file cannot be written.
+    """
     if file == "-":
         sys.stdout.write(text)
         return

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from batchspec.acceptance import Verdict
 from batchspec.cached_model import CachedModel, Feed
+from batchspec.clock import Clock
 from batchspec.drafting import Draft
 from batchspec.row import Row
 
@@ -23,7 +24,7 @@ class Step:
         round: counts from 1; a prefill carries the number of the round it precedes.
         rows: the rows that took part in the phase, in batch order.
         cached_rows: the rows in the caches now, in cache order; finished rows have left.
-        seconds: time the phase took.
+        clock: what measured the phase, see `seconds`.
         feeds: the forwards it ran.
         draft: the round's proposals, from the draft phase on.
         verdict: the target's decision, from the verify phase on.
@@ -32,13 +33,17 @@ class Step:
         slots_moved: committed cache slots that changed their place, both caches together.
         bytes_moved: bytes of their keys and values, over all layers.
         realigned: whether the phase had to move rows against each other.
+        pool: per lane the number of the row that holds it, -1 where it is free; empty for
+            strategies without lanes.
+        waiting: numbers of the rows that have not started, in order.
+        lines: line numbers of the strategy's own `synchronize` that ran, where they are observed.
     """
 
     phase: str
     round: int
     rows: tuple[Row, ...]
     cached_rows: tuple[Row, ...]
-    seconds: float
+    clock: Clock
     feeds: tuple[Feed, ...]
     draft: Draft | None
     verdict: Verdict | None
@@ -47,3 +52,11 @@ class Step:
     slots_moved: int
     bytes_moved: int
     realigned: bool
+    pool: tuple[int, ...]
+    waiting: tuple[int, ...]
+    lines: tuple[int, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Time the phase took; on a GPU the first look waits until it is over."""
+        return self.clock.seconds

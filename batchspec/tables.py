@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from batchspec.ablation import Ablation, Measurement
+from batchspec.bench.grid import conditions, grids, verdict
+from batchspec.bench.result import Benchmark
 from batchspec.comparison import Comparison, Result
 from batchspec.generation import Generation, Stats
 from batchspec.terminal import UNLIMITED, visible
@@ -98,6 +100,21 @@ def print_ablation(console: Console, prompts: Sequence[Any], ablation: Ablation)
     )
     for measurement in ablation.measurements:
         _print_diagnoses(console, measurement.configuration.name, prompts, measurement.result)
+
+
+def print_benchmark(console: Console, benchmark: Benchmark) -> None:
+    """Print the tables of every experiment, then the conditions and the verdict."""
+    for experiment in benchmark.experiments:
+        found = grids(benchmark, experiment)
+        if found:
+            console.print(Text(f"{experiment.title}. {experiment.note}\n", "bold"))
+        for grid in found:
+            if grid.title:
+                console.print(Text(grid.title))
+            heads = [head.replace(" ", "\n") for head in grid.heads]
+            print_table(console, heads, [list(map(Text, row)) for row in grid.rows])
+    console.print(Text(visible(conditions(benchmark))))
+    console.print(Text(verdict(benchmark), "green" if benchmark.equivalent else "red"))
 
 
 def print_table(console: Console, heads: list[str], rows: list[Cells]) -> None:

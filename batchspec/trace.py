@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from batchspec.errors import DecodeError
 
-TRACE_VERSION = 1
+TRACE_VERSION = 2
+READ_VERSIONS = (1, 2)
+"""What `Trace.from_json` reads: what version 2 added may be left out."""
 SLOT_STATES = ("free", "pad", "committed", "draft", "hole", "stale")
 """A cache slot's state; `stale` and a visible `pad` are faults."""
 ROLES = ("none", "prompt", "accepted", "correction", "bonus", "draft", "rejected", "pad")
@@ -65,6 +67,29 @@ class FeedFrame:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """What both models thought of a round's proposals; K is the widest draft of the round.
+
+    Probabilities are those after temperature and filters; at temperature 0 those of the softmax.
+
+    Attributes:
+        token: the proposals, -1 where there is none, `[rows, K]`.
+        draft_probability: the draft's own probability of each, NaN where no draft model runs or
+            there is no proposal, `[rows, K]`.
+        choice: the target's own token at the place of each proposal and after the last, -1 before
+            the target has judged and for other rows, `[rows, K + 1]`.
+        choice_probability: the target's probability of each of them, NaN as above, `[rows, K + 1]`.
+        target_probability: the target's probability of each proposal, NaN as above, `[rows, K]`.
+    """
+
+    token: Integers
+    draft_probability: NDArray[np.float32]
+    choice: Integers
+    choice_probability: NDArray[np.float32]
+    target_probability: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class Violation:
     """An invariant found broken.
 
@@ -105,6 +130,11 @@ class Frame:
         slots_moved: committed cache slots that changed place.
         bytes_moved: bytes of their keys and values, both caches together.
         realigned: whether rows were moved against each other.
+        pool: per lane the number of the row that holds it, -1 where it is free; empty for
+            strategies without lanes.
+        waiting: numbers of the rows that have not started, in order.
+        judgement: of the proposals, in draft and verify phases.
+        lines: line numbers of the strategy's `synchronize` that ran, see `Trace.source_line`.
     """
 
     phase: str
@@ -125,6 +155,10 @@ class Frame:
     slots_moved: int
     bytes_moved: int = 0
     realigned: bool = False
+    pool: tuple[int, ...] = ()
+    waiting: tuple[int, ...] = ()
+    judgement: Judgement | None = None
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +180,8 @@ class Trace:
         texts, reference_texts: the same as text.
         stats: counts and rates of the run.
         recorder_seconds: time spent on observing, not part of any phase.
+        source: text of the strategy's own `synchronize`, without its indent.
+        source_line: number of its first line, from which `Frame.lines` count; 0 where unknown.
     """
 
     pair: str
@@ -166,6 +202,8 @@ class Trace:
     reference_texts: list[str]
     stats: dict[str, Any]
     recorder_seconds: float
+    source: str = ""
+    source_line: int = 0
 
     @property
     def first_divergence(self) -> list[int | None]:
@@ -197,7 +235,7 @@ class Trace:
         """Read a trace back.
 
         Raises:
-            DecodeError: the text is no trace of this version.
+            DecodeError: the text is no trace of a version that can be read.
         """
         from batchspec.trace_check import checked  # which knows the classes of this file
 
@@ -208,8 +246,9 @@ class Trace:
             raise DecodeError(
                 "This is not a trace: expected a JSON object with a version."
             ) from None
-        if version != TRACE_VERSION:
-            raise DecodeError(f"This trace has version {version}; this app reads {TRACE_VERSION}.")
+        if version not in READ_VERSIONS:
+            names = " and ".join(map(str, READ_VERSIONS))
+            raise DecodeError(f"This trace has version {version}; this app reads {names}.")
         try:
             content["frames"] = tuple(_unpack_frame(frame) for frame in content["frames"])
             content["vocabulary"] = {int(k): str(v) for k, v in content["vocabulary"].items()}
@@ -302,4 +341,8 @@ def _unpack_frame(packed: dict[str, Any]) -> Frame:
         content["draft"] = CacheFrame(**_unpack(CacheFrame, packed["draft"]))
     content["feeds"] = tuple(FeedFrame(**_unpack(FeedFrame, feed)) for feed in packed["feeds"])
     content["violations"] = tuple(Violation(**violation) for violation in packed["violations"])
+    for name in ("pool", "waiting", "lines"):
+        content[name] = tuple(map(int, packed.get(name, ())))
+    if packed.get("judgement") is not None:
+        content["judgement"] = Judgement(**_unpack(Judgement, packed["judgement"]))
     return Frame(**content)

@@ -221,7 +221,15 @@ def _rest(where: str, frame: Frame, rows: int) -> None:
             _expect(right, f"{name} must be a list of whole numbers")
         elif is_dataclass(value):
             for part in fields(value):
-                array = getattr(value, part.name)
-                _expect(array.ndim == 2 and len(array) == rows, f"{name} must have {rows} rows")
+                _judged(f"{part.name} of the {name}", getattr(value, part.name), rows)
         else:
             _expect(value is None, f"{name} is of an unknown kind")
+
+
+def _judged(where: str, array: Any, rows: int) -> None:
+    """Token ids, or probabilities as far as they are known."""
+    _expect(array.ndim == 2 and len(array) == rows, f"{where} must have {rows} rows")
+    if array.dtype == np.float32:
+        _within(where, array[~np.isnan(array)], 0, 1 + 1e-3)
+    else:
+        _within(where, array, -1)

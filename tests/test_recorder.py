@@ -398,6 +398,23 @@ def test_time_spent_observing_is_in_no_phase(monkeypatch: pytest.MonkeyPatch) ->
     assert set(recorder.stats.seconds.values()) == {0.0}
 
 
+def test_recorders_that_share_a_memo_run_a_row_alone_once() -> None:
+    pair, memo = shared_pair(), {}
+    calls = []
+    for name in ("eqspec", "ragged", "pad"):
+        with watched(pair.target) as counted:
+            recorder = Recorder(pair, PROMPTS, config(name), memo)
+            found = list(recorder.run())
+        expected = trace_of(name).frames
+        calls.append(len(counted) - recorder.stats.target_forwards)
+        for mine, right in zip(found, expected, strict=True):
+            assert [(v.invariant, v.row, v.model, v.slot) for v in mine.violations] == [
+                (v.invariant, v.row, v.model, v.slot) for v in right.violations
+            ]
+            np.testing.assert_allclose(mine.target.error, right.target.error, rtol=1e-2, atol=1e-5)
+    assert calls[0] > 20 and calls[1] == 0 and calls[2] > 0
+
+
 def test_a_trace_can_be_taken_before_the_run_is_over() -> None:
     recorder = Recorder(shared_pair(), PROMPTS, config("pad"))
     run = recorder.run()

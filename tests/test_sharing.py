@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from batchspec import DecodeError, Trace
-from batchspec.storyteller.example import load_example
+from batchspec.storyteller.example import LANES, load_example
 from test_trace_check import EVIL, written_by_hand
 from test_visuals import unpacked
 from visuals.opening import LARGEST, lane_name, opened
@@ -51,7 +51,7 @@ def texts() -> list[str]:
 def test_files_open_as_lanes_one_by_one_or_in_an_array() -> None:
     one_by_one = unpacked(opened(texts(), 3))
     assert one_by_one == unpacked(opened([f" [{','.join(texts())}]"], 3))
-    assert [lane["strategy"] for lane in one_by_one["lanes"]] == ["pad", "eqspec"]
+    assert [lane["strategy"] for lane in one_by_one["lanes"]] == list(LANES)
     assert one_by_one["file"] is True and one_by_one["live"] == "recorded"
     assert "run" not in one_by_one
 

@@ -143,12 +143,29 @@ def test_the_recorded_example_is_what_a_run_shows(lane):
     assert shipped.generated == again.generated
     if lane == "pad":
         assert shipped.first_violation[0] == again.first_violation[0]
-    assert (shipped.first_violation is None) == (lane == "eqspec")
+    assert (shipped.first_violation is None) == (lane != "pad")
+    assert shipped.source == again.source
     for old, new in zip(shipped.frames, again.frames, strict=True):
         assert (old.phase, old.round) == (new.phase, new.round)
         assert (old.token == new.token).all() and (old.role == new.role).all()
         assert (old.target.state == new.target.state).all()
         assert (old.target.position == new.target.position).all()
+        assert (old.pool, old.waiting, old.lines) == (new.pool, new.waiting, new.lines)
+
+
+def test_the_recorded_example_shows_failure_and_repair_and_a_pool_with_a_group():
+    pad, eqspec, exspec = (Trace.load(RECORDINGS[lane]) for lane in LANES)
+    assert any(place is not None and place < 10 for place in pad.first_divergence)
+    for trace in (eqspec, exspec):
+        assert trace.generated == pad.reference and any(f.bytes_moved for f in trace.frames)
+    assert any(sum(number >= 0 for number in frame.pool) == 4 for frame in exspec.frames)
+    groups = [
+        frame
+        for frame in exspec.frames
+        if frame.phase == "schedule" and frame.active.sum() == 2 and not frame.realigned
+    ]
+    assert any(len(set(frame.length[frame.active].tolist())) == 1 for frame in groups)
+    assert sum(path.stat().st_size for path in RECORDINGS.values()) < 100_000
 
 
 def test_the_recorded_example_is_read_without_a_model_library():

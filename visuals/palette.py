@@ -43,8 +43,32 @@ LOOKS: dict[str, Look] = {
 }
 """By state of a token or cache slot."""
 
-LEGEND = ("committed", "draft", "accepted", "correction", "bonus", "rejected", "pad", "stale")
+LEGEND = tuple(LOOKS)
 """The states explained below the lanes, in reading order."""
+
+SERIES = {
+    "transformers": ("#7b8494", "square"),
+    "autoregressive": ("#a3703d", "diamond"),
+    "eqspec": ("#2f86bd", "circle"),
+    "exspec": ("#00946c", "triangle-up"),
+    "ragged": ("#7a6ad8", "star"),
+    "rollback": ("#c0669a", "pentagon"),
+    "holes": ("#b08600", "hexagon"),
+    "pad": ("#d55e00", "x"),
+    "mask": ("#d55e00", "cross"),
+}
+"""Colour and marker of each method in charts, after Okabe and Ito; legible on light and dark."""
+
+PHASES = {
+    "schedule": "#00946c",
+    "draft": "#7a6ad8",
+    "verify": "#2f86bd",
+    "synchronize": "#d55e00",
+}
+"""Colour of each phase in charts."""
+
+INK, LINE = "#7b8494", "rgba(123,132,148,0.25)"
+"""Text and lines of a chart, legible on light and dark."""
 
 
 def palette_css() -> str:

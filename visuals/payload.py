@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from batchspec.faults import FAULTS
 from batchspec.invariants import ERROR_BOUNDS, INVARIANTS
 from batchspec.trace import ROLES, SLOT_STATES, Frame, Trace
 from visuals.heatmap import VIEWS
@@ -61,7 +62,9 @@ def _packed(content: Mapping[str, Any]) -> str:
 
 def _constant(trace: Trace) -> dict[str, Any]:
     """What of a lane stays as it is while the run goes on."""
+    fault = FAULTS.get(trace.settings.get("fault", ""))
     return {
+        "fault": fault and {"title": fault.title, "words": fault.words},
         "error_bound": {
             "target": ERROR_BOUNDS[trace.dtype],
             "draft": ERROR_BOUNDS[trace.draft_dtype],

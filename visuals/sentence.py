@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from html import escape
+from html import escape, unescape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,6 +129,12 @@ def _holds(trace: Trace, frame: Frame, violation: Violation) -> str:
 
 def _amount(relative: float) -> str:
     return f"{relative:.0%}" if relative >= 0.01 else f"{relative:.0e}"
+
+
+def plain(markup: str) -> str:
+    """The sentences of this file without markup, one link of a cause a line."""
+    text = markup.replace("<q>", "“").replace("</q>", "”").replace("</li>", "\n")
+    return unescape(re.sub("<[^>]*>", "", text)).strip()
 
 
 def quoted(trace: Trace, token: int) -> str:

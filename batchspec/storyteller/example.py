@@ -7,8 +7,9 @@ from batchspec.config import DecodeConfig
 from batchspec.storyteller import EXAMPLES, FOLDER
 from batchspec.trace import Trace
 
-LANES = ("pad", "eqspec")
-DRAFT_TOKENS, NEW_TOKENS, BATCH_SIZE = 4, 48, 4
+LANES = ("pad", "eqspec", "exspec")
+# Half the prompts a batch, so that EXSPEC's pool is seen; with these numbers it finds groups too.
+DRAFT_TOKENS, NEW_TOKENS, BATCH_SIZE = 3, 32, 2
 RECORDINGS = {lane: FOLDER / "example" / f"{lane}.json.gz" for lane in LANES}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from batchspec.acceptance import RULES, Verdict, accept
 from batchspec.cached_model import PAD, CachedModel, positions_by_token
+from batchspec.clock import Clock
 from batchspec.config import DecodeConfig
 from batchspec.drafting import (
     Draft,
@@ -22,6 +23,7 @@ from batchspec.drafting import (
     places_after,
     row_keys,
 )
+from batchspec.lines import Lines
 from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
 from batchspec.row import Row
@@ -44,6 +46,7 @@ class Strategy(ABC):
         started: those of them whose prompts were cached last.
         waiting: the rows of later batches.
         lag: committed tokens the draft cache lacks, the same for every row.
+        lines: notes which lines of `synchronize` run; None while nobody observes.
     """
 
     name: ClassVar[str]
@@ -77,6 +80,7 @@ class Strategy(ABC):
         self.verdict: Verdict | None = None
         self.slots_moved = self.bytes_moved = 0
         self.realigned = False
+        self.lines: Lines | None = None
 
     def _drafter(self, pair: ModelPair) -> Drafter:
         if isinstance(pair.draft, NGramDraft):
@@ -122,10 +126,10 @@ class Strategy(ABC):
     def _step(self, phase: str, work: Callable[[], None]) -> Step:
         self.slots_moved, self.bytes_moved, self.realigned = 0, 0, False
         before = self.rows
-        started = time.perf_counter()
+        clock = Clock(self.target.device)
         with torch.inference_mode():
             work()
-        seconds = time.perf_counter() - started
+        clock.stop(self.lines.seconds if self.lines else 0.0)
         feeds = tuple(feed for cached in self.caches for feed in cached.feeds)
         for cached in self.caches:
             cached.feeds = []
@@ -134,7 +138,7 @@ class Strategy(ABC):
             round=self.round,
             rows=tuple({"synchronize": before, "prefill": self.started}.get(phase, self.rows)),
             cached_rows=tuple(self.rows),
-            seconds=seconds,
+            clock=clock,
             feeds=feeds,
             draft=self.draft,
             verdict=self.verdict,
@@ -143,7 +147,15 @@ class Strategy(ABC):
             slots_moved=self.slots_moved,
             bytes_moved=self.bytes_moved,
             realigned=self.realigned,
+            pool=self.pool_rows,
+            waiting=tuple(row.number for row in self.waiting),
+            lines=self.lines.take() if self.lines else (),
         )
+
+    @property
+    def pool_rows(self) -> tuple[int, ...]:
+        """Per lane the number of its row, -1 where it is free; empty without lanes."""
+        return ()
 
     def positions(self, cached: CachedModel, index: Tensor, slot: Tensor) -> Tensor:
         """Position IDs, `[rows, queries]`, of the tokens fed at these places and slots."""
@@ -182,6 +194,8 @@ class Strategy(ABC):
                     index.clamp(min=PAD).to(cached.device),
                     logits=1,
                 )
+                # Nobody chooses a token by them, and some models give those of the whole prompt.
+                cached.feeds[-1] = replace(cached.feeds[-1], logits=None)
 
     def pending(self, count: int) -> Pending:
         """The last `count` committed tokens of every row, after filler where it has fewer."""
@@ -242,7 +256,9 @@ class Strategy(ABC):
         # cache lacks one token more than the target's.
         width = self.draft.width if self.draft else 0
         self.lag = 2 if any(self.verdict.accepted[place] == width for place in alive) else 1
-        if alive:
+        if alive and self.lines:
+            self.lines.run(lambda: self.synchronize(alive))
+        elif alive:
             self.synchronize(alive)
         else:
             for cached in self.caches:

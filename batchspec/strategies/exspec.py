@@ -43,6 +43,12 @@ class ExSpec(Strategy):
         """Whether any row waits or is under way."""
         return bool(self.waiting or self.pool)
 
+    @property
+    def pool_rows(self) -> tuple[int, ...]:
+        """Per lane of the pool the number of its row, -1 where it is free."""
+        held = {lane: number for number, lane in self.lane.items()}
+        return tuple(held.get(lane, -1) for lane in range(len(self.pools[0].stored)))
+
     def preparations(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Fill free lanes with waiting prompts, then choose the rows of this round."""
         while self.waiting and self.free:

@@ -38,12 +38,28 @@ class Ragged(Strategy):
         """The caches, whose rows are lanes."""
         return cast(list[LaneModel], self.caches)
 
+    @property
+    def pool_rows(self) -> tuple[int, ...]:
+        """The number of each lane's row; a lane that nobody takes over is given up."""
+        return tuple(row.number for row in self.rows)
+
     def preparations(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Fill the lanes that new rows have taken over, or the whole batch."""
+        if self.rows:
+            self.open_lanes()
         if self.entering:
             yield "prefill", self.admit
         else:
             yield from super().preparations()
+
+    def open_lanes(self) -> None:
+        """Give lanes to rows that came after the others had begun, where the batch has room."""
+        late = self.waiting[: self.config.batch_size - len(self.rows)]
+        if late:
+            for cached in self.lanes:
+                cached.add(len(late))
+            self.rows, self.waiting = self.rows + late, self.waiting[len(late) :]
+            self.entering = self.entering + late
 
     def admit(self) -> None:
         """Cache the prompts of the new rows in their lanes; the other lanes rest."""

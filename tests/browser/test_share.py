@@ -8,15 +8,16 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from batchspec.storyteller.example import RECORDINGS, load_example
+from batchspec.storyteller.example import LANES, RECORDINGS, load_example
 from batchspec.trace import SLOT_STATES, Trace
 from browser.served import READY
-from browser.test_page import at, press, run
+from browser.test_page import at, press
 from test_trace_check import written_by_hand
 
 IMAGE = '<img src=x onerror=alert(1)> a<b & "q"'
@@ -51,7 +52,8 @@ def hostile(page: Page) -> Iterator[Page]:
     """The page with a live run of prompts that are markup, script and formulas."""
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    run(page, HOSTILE, new_tokens="8", batch_size="3")
+    query = {"prompts": HOSTILE, "lanes": "pad,eqspec", "tokens": 8, "batch": 3}
+    page.goto(f"{page.url.split('?')[0]}?{urlencode(query)}&__theme=light")
     page.wait_for_selector('#player[data-live="live"]', timeout=60_000)
     for frame in range(1, 4):
         press(page, "ArrowRight", frame)
@@ -120,7 +122,7 @@ def test_phases_leave_as_a_timeline(page: Page, tmp_path: Path) -> None:
     content = json.loads(saved(page, "timing", tmp_path).read_text(encoding="utf-8"))
     events = content["traceEvents"]
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert list(names.values()) == ["pad", "eqspec"]
+    assert list(names.values()) == list(LANES)
     for tid, trace in zip(names, load_example(), strict=True):
         spans = [e for e in events if e["ph"] == "X" and e["tid"] == tid]
         assert [span["name"] for span in spans] == [frame.phase for frame in trace.frames]
@@ -245,7 +247,7 @@ def test_traces_open_as_lanes(hostile: Page, tmp_path: Path) -> None:
     hostile.click('[data-share="link"]')
     expect(hostile.locator(".sharing .told")).to_contain_text("A link cannot hold")
     open_files(hostile, *RECORDINGS.values())
-    expect(hostile.locator('[data-view="tokens"] .row')).to_have_count(8)
+    expect(hostile.locator('[data-view="tokens"] .row')).to_have_count(4 * len(LANES))
 
 
 def test_the_trace_written_by_hand_opens_on_the_page(page: Page, tmp_path: Path) -> None:

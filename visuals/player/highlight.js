@@ -21,6 +21,8 @@ function drawHighlight() {
   root.classList.toggle("locked", Boolean(locked));
   if (token) for (const lane of payload.lanes) light(lane, token);
   drawCard(token);
+  const own = locked && lit.find((node) => laneOf(node).name === locked.lane);
+  if (own) placeCard(own);
 }
 
 function light(lane, { row, place, chip, slot, lane: own }) {

@@ -18,22 +18,24 @@ const VIEWS = {
   history: { title: "Acceptance history", on: true, draw: historyView },
   work: { title: "Work", on: true, markup: workMarkup },
   outputs: { title: "Output", on: true, markup: outputsMarkup },
-  source: { title: "synchronize, as written", on: true, markup: sourceMarkup },
+  source: { title: "Source of synchronize", on: true, markup: sourceMarkup },
   table: { title: "Table", on: false, markup: tableMarkup },
 };
 for (const [name, view] of Object.entries(VIEWS)) if (view.on) state.views.add(name);
 
 function laneShell(lane) {
   const large = (name) => `<button class="enlarge" data-large="${name}" aria-label="Open ${name} large" title="Open large">⤢</button>`;
-  const views = Object.entries(VIEWS).filter(([, view]) => view.has?.(lane) ?? true).map(([name, view]) => `
+  // A view that a lane has not keeps its place, so that rows of all lanes stand side by side.
+  const views = Object.entries(VIEWS).map(([name, view]) => (view.has?.(lane) ?? true ? `
     <div class="view" data-of="${name}">
       <h3>${view.title}<span class="caption" data-caption="${name}"></span>${view.large ? large(name) : ""}</h3>
       <div data-view="${name}"></div>${name === "invariants" ? `<div class="why" data-part="cause"></div>` : ""}
-    </div>`);
+    </div>` : `<div class="view" data-of="${name}"></div>`));
   return `<section class="lane" data-lane="${escapeText(lane.name)}" aria-label="${escapeText(lane.title)}">
-    <h2>${escapeText(lane.title)} <small>${escapeText(lane.summary)}</small><span data-part="verdict"></span></h2>
+    <header><h2>${escapeText(lane.title)} <small${lane.fault ? ` class="bad"` : ""}>${escapeText(lane.fault ? `broken: ${lane.fault.title}` : lane.summary)}</small><span data-part="verdict"></span></h2>
     <p class="stats" data-part="stats"></p>
-    <p class="said" data-part="sentence"></p>
+    ${lane.fault ? `<p class="broken">${escapeText(lane.fault.words)}</p>` : ""}
+    <p class="said" data-part="sentence"></p></header>
     ${views.join("")}
   </section>`;
 }
@@ -51,6 +53,9 @@ function show(next) {
     absorb(lane, frames);
   }
   state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
+  const hasPool = payload.lanes.some(VIEWS.pool.has);
+  find('[data-toggle="pool"]').hidden = !hasPool;
+  root.style.setProperty("--parts", Object.keys(VIEWS).length + 1);
   find(".lanes").innerHTML = payload.lanes.map(laneShell).join("");
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
   for (const name of Object.keys(VIEWS)) toggleView(name, state.views.has(name));
@@ -127,7 +132,7 @@ function paintLane(section, lane, place) {
     const node = state.views.has(name) && section.querySelector(`[data-view="${name}"]`);
     if (!node) continue;
     if (view.draw) drawView(node, view.draw(lane, frame, state));
-    else write(node, view.markup(lane, frame, state, number));
+    else writeParts(node, [view.markup(lane, frame, state, number)].flat());
   }
   const cause = lane.causes[number];
   const parts = {
@@ -155,7 +160,8 @@ function captions(section, lane, frame) {
   const caption = (view, text) => write(section.querySelector(`[data-caption="${view}"]`), text);
   if (lane.settings.strategy === "exspec") caption("pool", poolCaption(lane, frame));
   caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
-  caption("cache", `${state.model}, ${slotRange(lane, frame, state)}`);
+  const shown = state.shows === "error" ? "power of ten of the K/V error" : slotRange(lane, frame, state);
+  caption("cache", `${state.model}, ${shown}`);
   caption("positions", "as fed");
   caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
   caption("history", "drafts kept, by round");
@@ -176,9 +182,15 @@ function go(place) {
 
 const current = () => wanted ?? cursor;
 
-function firstBroken(lane, invariant) {
-  const number = lane.frames.findIndex((frame) => frame.violations.some((v) => v.invariant === invariant));
-  return lane.at.indexOf(number);
+// To the phase in which an invariant broke first in a lane, its first broken cell lit.
+function goToBroken(lane, invariant) {
+  const number = lane.frames.findIndex((frame) => frame.violations.some((one) => one.invariant === invariant));
+  const frame = lane.frames[number], { row, model, slot } = frame.violations.find((one) => one.invariant === invariant);
+  if (model) choose("model", model);
+  const place = model ? frame[model].expected[row][slot] ?? -1 : lane.prompts[row].length + slot;
+  locked = { row, place, lane: lane.name, ...(model && { slot, model }) };
+  chooseRow(row);
+  go(lane.at.indexOf(number));
 }
 
 function chooseRow(row) {
@@ -217,7 +229,7 @@ root.addEventListener("click", (event) => {
   else if (on("toggle")) {
     toggleView(on("toggle"), !state.views.has(on("toggle")));
     go(current());
-  } else if (on("invariant")) go(firstBroken(laneOf(at), on("invariant")));
+  } else if (on("invariant")) goToBroken(laneOf(at), on("invariant"));
   else if (on("large")) openLarge(laneOf(at), on("large"));
   else if (on("row") !== undefined) lock(at);
 });

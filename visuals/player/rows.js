@@ -9,6 +9,13 @@ function write(node, markup) {
   else node.textContent = markup;
 }
 
+// The same for markup in several parts, each in a node of its own.
+function writeParts(node, parts) {
+  while (node.children.length > parts.length) node.lastChild.remove();
+  while (node.children.length < parts.length) node.append(document.createElement("div"));
+  parts.forEach((part, place) => write(node.children[place], part));
+}
+
 function restyle(node, look) {
   if (node.className !== look) node.className = look;
 }

@@ -30,10 +30,14 @@ function slotLook(lane, frame, cache, row, slot, chips) {
     ? chipLook(lane, frame, row, chip) : "committed";
 }
 
-// Where the tokens of the row's sequence stand among its chips.
+// Where the tokens that the caches hold, or will hold, stand among the row's chips. What the target
+// has just written in the place of a rejected draft is not in any cache: the draft is.
 function chipsOf(lane, frame, row) {
-  const pad = lane.roles.indexOf("pad");
-  return frame.role[row].flatMap((role, chip) => (role === pad ? [] : [chip]));
+  const pad = lane.roles.indexOf("pad"), own = ["correction", "bonus"].map((role) => lane.roles.indexOf(role));
+  return frame.role[row].flatMap((role, chip) => {
+    const isNew = frame.phase === "verify" && own.includes(role) && frame.token_round[row][chip] === frame.round;
+    return role === pad || isNew || frame.token[row][chip] < 0 ? [] : [chip];
+  });
 }
 
 const isLeak = (cache, row, slot) => cache.visible[row][slot] === "1" && cache.expected[row][slot] < 0;

@@ -27,21 +27,25 @@ function statsMarkup(lane, number) {
     ["tokens/s", total.won ? Math.round(total.won / total.seconds) : "–"],
   ];
   if (total.schedules) parts.push(["group rate", `${Math.round(100 * total.grouped / total.schedules)} %`]);
-  return parts.map(([words, value]) => `${words} <b>${value}</b>`).join(" · ");
+  return parts.map(([words, value]) => `<span>${words} <b>${value}</b></span>`).join("");
 }
 
+// One entry a row, so that only rows that gained something are written again.
 function outputsMarkup(lane, frame, state) {
   return frame.token.map((_, row) => {
     const written = frame.length[row] - lane.prompts[row].length;
     const tokens = lane.generated[row].slice(0, written);
     const wrong = frame.violations.find((v) => v.invariant === "I4" && v.row === row);
-    const text = (list) => escapeText(runningText(lane, list));
-    const prompt = `<span class="prompt">${text(lane.prompts[row].filter((token) => !lane.special_ids.includes(token)))}</span>`;
-    const visible = (list) => list.filter((token) => !lane.special_ids.includes(token));
-    if (!wrong)
-      return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens))}</div></div>`;
-    const place = wrong.slot;
-    const reference = lane.reference[row].slice(place, Math.max(written, place + 1));
-    return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${text(visible(tokens.slice(0, place)))}<mark title="first divergence, new token ${place + 1}">✗${text(tokens.slice(place, place + 1))}</mark><del>${text(visible(tokens.slice(place + 1)))}</del><p class="reference">reference: …<ins>${text(visible(reference))}</ins></p></div></div>`;
-  }).join("");
+    const text = (list) => escapeText(runningText(lane, list.filter((token) => !lane.special_ids.includes(token))));
+    const prompt = `<span class="prompt">${text(lane.prompts[row])}</span>`;
+    const said = wrong ? divergedMarkup(lane, row, tokens, wrong.slot, text) : text(tokens);
+    return `<div class="output${row === state.row ? " chosen" : ""}" data-row="${row}"><small>${row}</small><div>${prompt}${said}</div></div>`;
+  });
+}
+
+function divergedMarkup(lane, row, tokens, place, text) {
+  const first = escapeText(runningText(lane, tokens.slice(place, place + 1)));
+  const reference = lane.reference[row].slice(place, Math.max(tokens.length, place + 1));
+  return `${text(tokens.slice(0, place))}<mark title="first divergence, new token ${place + 1}">✗${first}</mark>` +
+    `<del>${text(tokens.slice(place + 1))}</del><p class="reference">reference: …<ins>${text(reference)}</ins></p>`;
 }

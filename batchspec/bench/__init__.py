@@ -1,0 +1,1 @@
+"""Measuring a pair: what runs (`experiments`), how (`measuring`), and what is found (`result`)."""
