@@ -37,6 +37,8 @@ def checked(trace: Trace) -> Trace:
     for name in ("generated", "reference", "texts", "reference_texts"):
         _expect(len(getattr(trace, name)) == rows, f"{name} must have one entry per prompt")
     _whole("settings.draft_tokens", trace.settings.get("draft_tokens"), 1)
+    fault = trace.settings.get("fault", "")
+    _expect(fault is None or isinstance(fault, str), "settings.fault must be text")
     for name in ("settings", "stats", "recorder_seconds", "special_ids"):
         _plain(name, getattr(trace, name))
     before: Frame | None = None
