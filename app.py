@@ -26,9 +26,11 @@ from batchspec.runs import Runs
 from batchspec.storyteller import EXAMPLES
 from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_TOKENS, load_example
 from visuals.link import Link
+from visuals.opening import opened
 from visuals.payload import pack, pack_piece
 from visuals.player import player_css, player_markup, player_palette, player_script
 from visuals.sentence import cause, plain, sentence, story
+from visuals.standalone import standalone_page
 
 TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
@@ -85,6 +87,7 @@ footer{display:none!important}
 
 _loading = threading.Lock()
 _models = threading.Lock()
+_opening = threading.Lock()
 _runs = Runs(MOST_RUNS)
 
 
@@ -270,6 +273,20 @@ def resume(key: str) -> None:
         run.stopped.clear()
 
 
+def blank_page(_: object) -> list[str]:
+    """What stands before and after the payload in a file that needs no server."""
+    return standalone_page("\0").split("\0")
+
+
+def open_traces(texts: list[Any]) -> dict[str, str]:
+    """What the player shows of the trace files that somebody opened, or why it cannot."""
+    try:
+        with _opening:  # one at a time, so that memory is bounded
+            return {"payload": opened(texts, MOST_LANES)}
+    except DecodeError as error:
+        return {"failure": str(error)}
+
+
 def run_trace(
     prompts: list[str],
     strategy: str = "eqspec",
@@ -363,7 +380,7 @@ def build() -> gr.Blocks:
             html_template=player_markup(),
             js_on_load=player_script(),
             apply_default_css=False,
-            server_functions=[frames, advance, stop, resume],
+            server_functions=[frames, advance, stop, resume, blank_page, open_traces],
             palette=player_palette(),
             plotly=f"gradio_api/file={PLOTLY}",
         )

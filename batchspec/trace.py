@@ -237,10 +237,12 @@ class Trace:
         Raises:
             DecodeError: the text is no trace of a version that can be read.
         """
+        from batchspec.trace_check import checked  # which knows the classes of this file
+
         try:
             content = json.loads(text)
             version = content.pop("version")
-        except (ValueError, AttributeError, KeyError, TypeError):
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             raise DecodeError(
                 "This is not a trace: expected a JSON object with a version."
             ) from None
@@ -250,8 +252,10 @@ class Trace:
         try:
             content["frames"] = tuple(_unpack_frame(frame) for frame in content["frames"])
             content["vocabulary"] = {int(k): str(v) for k, v in content["vocabulary"].items()}
-            return cls(**content)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            return checked(cls(**content))
+        except KeyError as error:
+            raise DecodeError(f"This trace is damaged: {error} is missing.") from None
+        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise DecodeError(f"This trace is damaged: {error}.") from None
 
     def save(self, path: str | Path) -> None:

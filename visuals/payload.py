@@ -11,7 +11,7 @@ from typing import Any
 
 from batchspec.faults import FAULTS
 from batchspec.invariants import ERROR_BOUNDS, INVARIANTS
-from batchspec.trace import ROLES, SLOT_STATES, Trace
+from batchspec.trace import ROLES, SLOT_STATES, Frame, Trace
 from visuals.heatmap import VIEWS
 from visuals.sentence import PHASES, cause, sentence, story
 
@@ -34,6 +34,7 @@ def pack(traces: Sequence[Trace], live: bool = False, **more: Any) -> str:
             "phases": PHASES,
             "stories": {phase: story(phase, first.settings["draft_tokens"]) for phase in PHASES},
             "fields": ["version", *(field.name for field in fields(Trace))],
+            "frame_fields": [field.name for field in fields(Frame)],
             "roles": ROLES,
             "slot_states": SLOT_STATES,
             "invariants": INVARIANTS,

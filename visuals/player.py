@@ -12,7 +12,8 @@ _FOLDER = Path(__file__).parent / "player"
 _SCRIPTS = (
     *("trace", "timeline", "rows", "tokens", "slots", "mask", "verdict", "history", "ledger"),
     *("pool", "source", "table", "card", "large"),
-    *("player", "highlight", "transport", "live"),
+    *("trace_file", "slot_table", "picture", "page_file", "import"),
+    *("player", "highlight", "transport", "live", "share"),
 )
 
 
@@ -23,7 +24,7 @@ def player_markup() -> str:
 
 def player_css() -> str:
     """The player's style sheet, palette included."""
-    return palette_css() + _read("player.css")
+    return palette_css() + _read("player.css") + _read("share.css")
 
 
 def player_script() -> str:
