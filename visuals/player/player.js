@@ -60,6 +60,7 @@ function show(next) {
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
   for (const name of Object.keys(VIEWS)) toggleView(name, state.views.has(name));
   cursor = 0;
+  locked = pointed = null;
   columnsChanged();
   measureColumns();
   go(0);
