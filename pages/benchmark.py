@@ -1,0 +1,175 @@
+"""The benchmark page: how fast each strategy is, and whether its text is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from batchspec.bench.names import BATCH_SIZES, EXPERIMENTS, METHODS, STANDARD
+from batchspec.config import STRATEGY_NAMES, DecodeConfig
+from batchspec.errors import DecodeError
+from batchspec.limits import Limits
+from batchspec.storyteller import EXAMPLES
+from pages.models import MODELS, PAIRS, PLOTLY_ADDRESS, pair_named, warning
+
+if TYPE_CHECKING:
+    from batchspec.bench.measuring import Progress
+    from batchspec.bench.result import Benchmark
+
+SIZES = (1, 4, 8)
+REPEATS, NEW_TOKENS = 3, 32
+TEMPLATE = '<div id="charts"></div><div class="tables"></div><p class="conditions"></p>'
+DRAW = """
+const charts = element.querySelector("#charts");
+let plotly = null;
+const load = () => plotly ??= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = props.plotly;
+    script.onload = resolve;
+    script.onerror = reject;
+    document.head.append(script);
+});
+async function draw() {
+    const { figures = [], tables = "", conditions = "" } = JSON.parse(props.value || "{}");
+    element.querySelector(".tables").innerHTML = tables;
+    element.querySelector(".conditions").textContent = conditions;
+    if (figures.length) await load();
+    const ink = getComputedStyle(element).color;
+    while (charts.children.length > figures.length) charts.lastChild.remove();
+    figures.forEach((figure, place) => {
+        const node = charts.children[place] ?? charts.appendChild(document.createElement("div"));
+        const layout = { ...figure.layout, font: { ...figure.layout.font, color: ink } };
+        Object.assign(layout, { paper_bgcolor: "transparent", plot_bgcolor: "transparent" });
+        window.Plotly.react(node, figure.data, layout, { responsive: true, displaylogo: false });
+    });
+}
+watch("value", draw);
+draw();
+"""
+CSS = """
+#charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:12px}
+#bench-state{min-height:20px}#bench-state progress{width:240px;accent-color:#5b4bd6}
+.tables table{border-collapse:collapse;margin:6px 0 14px}.tables h4{margin:10px 0 0}
+.tables :is(th,td){padding:2px 12px 2px 0;text-align:right;border-bottom:1px solid #8884}
+.tables :is(th,td):first-child{text-align:left}
+"""
+
+
+def measure(
+    name: str,
+    prompts: str,
+    experiments: list[str],
+    methods: list[str],
+    sizes: list[int],
+    tokens: float,
+    repeats: float,
+) -> Iterator[tuple[object, str, str]]:
+    """Run the benchmark; yields figures, how far it is, and what is wrong, as it goes."""
+    from batchspec.bench.experiments import Plan
+    from batchspec.bench.measuring import measure
+
+    lines = [line for line in prompts.splitlines() if line.strip()]
+    try:
+        config = DecodeConfig(max_new_tokens=int(tokens or 0))
+        limits = Limits.of_this_page()
+        if limits:
+            limits.check(lines, config)
+            if repeats > REPEATS:
+                raise DecodeError(f"This public page repeats a run at most {REPEATS} times.")
+        if not methods or not sizes:
+            raise DecodeError("Choose at least one method and one batch size.")
+        plan = Plan(pair_named(name), config, methods, sorted(sizes))
+        progress = measure(plan, lines, experiments, int(repeats or 0))
+        while True:
+            with MODELS:
+                state = next(progress, None)
+            if state is None:
+                return
+            yield _drawn(state.benchmark), _state(state), ""
+    except DecodeError as error:
+        yield gr.skip(), "", warning(str(error))
+
+
+def _state(progress: Progress) -> str:
+    if not progress.doing:
+        return f"<b>Done:</b> {progress.done} runs."
+    left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
+    return (
+        f'<progress max="{progress.total}" value="{progress.done}"></progress> '
+        f"{progress.done} of {progress.total} runs{left}: {escape(progress.doing)}"
+    )
+
+
+def _drawn(benchmark: Benchmark) -> str:
+    from batchspec.bench.grid import conditions, grids, verdict
+    from visuals.chart import charts
+
+    if not any(each.runs for each in benchmark.measurements):
+        return "{}"
+    figures: list[Any] = [json.loads(figure.to_json()) for figure in charts(benchmark)]
+    tables = [f"<p>{escape(verdict(benchmark))}</p>"]
+    for experiment in benchmark.experiments:
+        for grid in grids(benchmark, experiment):
+            title = " · ".join(filter(None, (experiment.title, grid.title)))
+            head = "".join(f'<th scope="col">{escape(word)}</th>' for word in grid.heads)
+            body = "".join(
+                f"<tr>{''.join(f'<td>{escape(word)}</td>' for word in row)}</tr>"
+                for row in grid.rows
+            )
+            tables.append(f"<h4>{escape(title)}</h4><table><tr>{head}</tr>{body}</table>")
+    return json.dumps(
+        {"figures": figures, "tables": "".join(tables), "conditions": conditions(benchmark)}
+    )
+
+
+def build_benchmark() -> None:
+    """Lay the page out, inside the Blocks of its route."""
+    with gr.Row():
+        prompts = gr.Textbox(
+            "\n".join(EXAMPLES * 2), label="Prompts, one a line", lines=4, max_lines=8, scale=2
+        )
+        with gr.Column(scale=3):
+            experiments = gr.CheckboxGroup(
+                [(heading.title, name) for name, heading in EXPERIMENTS.items()],
+                value=list(STANDARD[:2]),
+                label="Experiments",
+            )
+            with gr.Row():
+                methods = gr.Dropdown(
+                    ["transformers", *STRATEGY_NAMES],
+                    value=list(METHODS),
+                    multiselect=True,
+                    label="Methods",
+                    scale=3,
+                )
+                sizes = gr.Dropdown(
+                    list(BATCH_SIZES), value=list(SIZES), multiselect=True, label="Batch sizes"
+                )
+            with gr.Row():
+                pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                tokens = gr.Number(NEW_TOKENS, label="New tokens", min_width=80)
+                repeats = gr.Number(REPEATS, label="Repeats", min_width=80)
+                start = gr.Button("Run benchmark", variant="primary", elem_id="run-benchmark")
+                cancel = gr.Button("Cancel", elem_id="cancel-benchmark")
+    message = gr.HTML("", elem_id="message")
+    state = gr.HTML("", elem_id="bench-state")
+    charts = gr.HTML("", html_template=TEMPLATE, js_on_load=DRAW, plotly=PLOTLY_ADDRESS)
+    running = start.click(
+        measure,
+        inputs=[pair, prompts, experiments, methods, sizes, tokens, repeats],
+        outputs=[charts, state, message],
+        show_progress="hidden",
+        concurrency_limit=1,
+        concurrency_id="models",
+        api_visibility="private",
+    )
+    cancel.click(
+        lambda: "Cancelled; what was measured stays.",
+        outputs=state,
+        cancels=running,
+        api_visibility="private",
+    )
