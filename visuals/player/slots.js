@@ -4,7 +4,7 @@
 // place while the round goes on.
 function slotWindow(lane, frame, model, state) {
   const own = lane.width[model + frame.round] || 0;
-  const end = Math.max(own, frame.phase === "prefill" ? lane.width[`${model}prefill`] : 0, 1);
+  const end = Math.max(own, frame.phase === "prefill" ? lane.width[`${model}prefill${frame.round}`] : 0, 1);
   return { start: Math.max(0, end - state.columns), end };
 }
 
