@@ -40,6 +40,10 @@ MOST_WHOLE = 2**53
 DEFAULTS = Link(
     PAIRS[0], "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
 )
+RUN_BROKEN = """(broken) => {
+    if (broken) document.querySelector("#run").click();
+    return "";
+}"""
 NUMBERS = (
     ("k", "K", "k"),
     ("tokens", "New tokens", "new-tokens"),
@@ -77,6 +81,7 @@ CSS = """
 #broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
+#controls :is(input,textarea):focus-visible{outline:2px solid #7a6ad8!important}
 #message{color:var(--error-text-color);padding:0!important}
 #message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
@@ -171,14 +176,14 @@ def open_page(request: gr.Request) -> list[object]:
     return [*link.values(), payload, _warning(" ".join(complaints))]
 
 
-def break_it(broken: str, lanes: list[str]) -> tuple[list[str], str]:
+def break_it(broken: str, lanes: list[str]) -> list[str]:
     """Add a broken lane beside its sound one, in place of another where there is no room."""
     if not broken or broken in lanes:
-        return lanes, ""
+        return lanes
     sound = broken.partition("+")[0]
     kept = [lane for lane in lanes if lane != sound][1 - MOST_LANES :]
     place = min(lanes.index(sound), len(kept)) if sound in lanes else len(kept)
-    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES], ""
+    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES]
 
 
 def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
@@ -429,11 +434,12 @@ def build() -> gr.Blocks:
         added = broken.input(
             break_it,
             inputs=[broken, lanes],
-            outputs=[lanes, broken],
+            outputs=lanes,
             show_progress="hidden",
             api_visibility="private",
         )
-        added.then(None, js="() => document.querySelector('#run').click()")
+        # Leaving the list with the tab key chooses nothing, and counts as input all the same.
+        added.then(None, inputs=broken, outputs=broken, js=RUN_BROKEN)
         # One run at a time has the models; looking at a picture asks for none.
         for function in (run_trace, explain_step):
             gr.api(function, concurrency_limit=1, concurrency_id="models")
