@@ -13,7 +13,7 @@ function absorb(lane, gained) {
       const fed = Math.max(0, ...frame.feeds.filter((feed) => feed.model === model)
         .map((feed) => feed.allowed[0][0].length));
       // A prefill may be wider than the round it belongs to: a pool fills lanes that wait.
-      const key = `${model}${frame.phase === "prefill" ? "prefill" : ""}${frame.round}`;
+      const key = model + (frame.phase === "prefill" ? "prefill" : "") + frame.round;
       lane.width[key] = Math.max(lane.width[key] || 0, slots, fed);
     }
     lane.totals.push(totalsAfter(lane, frame, before, lane.totals[number - 1]));
