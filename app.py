@@ -36,11 +36,13 @@ TITLE = "BatchSpec"
 PAIRS = ("storyteller",)
 MOST_LANES = 3
 MOST_RUNS = 24
+MOST_WHOLE = 2**53
 DEFAULTS = Link(
     PAIRS[0], "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
 )
-RUN_LINK = """() => {
-    if (new URLSearchParams(location.search).has("prompts")) document.querySelector("#run").click();
+RUN_BROKEN = """(broken) => {
+    if (broken) document.querySelector("#run").click();
+    return "";
 }"""
 NUMBERS = (
     ("k", "K", "k"),
@@ -79,6 +81,7 @@ CSS = """
 #broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
+#controls :is(input,textarea):focus-visible{outline:2px solid #7a6ad8!important}
 #message{color:var(--error-text-color);padding:0!important}
 #message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
@@ -122,6 +125,8 @@ def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
     """
     if not prompts:
         raise DecodeError("There is no prompt: write at least one, one a line.")
+    if not all(isinstance(text, str) for text in (*prompts, *link.lanes)):
+        raise DecodeError("Prompts must be a list of texts, and a strategy is named by a text.")
     if not link.lanes:
         raise DecodeError("There is no lane: choose at least one strategy.")
     if len(link.lanes) > MOST_LANES:
@@ -138,9 +143,7 @@ def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
     }
     if settings["max_new_tokens"] == 0:
         raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
-    if link.temperature is None:
-        raise DecodeError("A number is missing: fill in the temperature.")
-    settings["temperature"] = float(link.temperature)
+    settings["temperature"] = float(_number("the temperature", link.temperature))
     settings["acceptance"] = link.acceptance
     configs = [batchspec.DecodeConfig(**lane_settings(lane), **settings) for lane in link.lanes]
     limits = Limits.of_this_page()
@@ -173,14 +176,14 @@ def open_page(request: gr.Request) -> list[object]:
     return [*link.values(), payload, _warning(" ".join(complaints))]
 
 
-def break_it(broken: str, lanes: list[str]) -> tuple[list[str], str]:
+def break_it(broken: str, lanes: list[str]) -> list[str]:
     """Add a broken lane beside its sound one, in place of another where there is no room."""
     if not broken or broken in lanes:
-        return lanes, ""
+        return lanes
     sound = broken.partition("+")[0]
     kept = [lane for lane in lanes if lane != sound][1 - MOST_LANES :]
     place = min(lanes.index(sound), len(kept)) if sound in lanes else len(kept)
-    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES], ""
+    return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES]
 
 
 def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
@@ -206,6 +209,14 @@ def open_to_run(request: gr.Request, *settings: Any) -> tuple[object, str]:
 def open_by_hand(request: gr.Request, *settings: Any) -> tuple[object, str]:
     """A run that the player asks for one phase at a time; as `open_run`."""
     return open_run(True, *settings, session=request.session_hash)
+
+
+def open_link(request: gr.Request, *settings: Any) -> tuple[object, object]:
+    """As `open_to_run` where the address holds prompts; what was said of the address stays."""
+    if "prompts" not in request.query_params:
+        return gr.skip(), gr.skip()
+    payload, words = open_to_run(request, *settings)
+    return payload, words or gr.skip()
 
 
 def leave(request: gr.Request) -> None:
@@ -337,18 +348,24 @@ def explain_step(trace: dict[str, Any], step: int) -> dict[str, Any]:
         (the invariants broken so far, first cause first), all as plain text.
     """
     try:
-        recorded = batchspec.Trace.from_json(json.dumps(trace))
-        if not 0 <= step < len(recorded.frames):
-            raise DecodeError(f"This trace has {len(recorded.frames)} steps, so none is {step}.")
+        return _explained(batchspec.Trace.from_json(json.dumps(trace)), step)
     except DecodeError as error:
         raise gr.Error(str(error), print_exception=False) from None
-    frame = recorded.frames[step]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        words = f"This trace is damaged: {type(error).__name__} in step {step!r:.40}."
+        raise gr.Error(words, print_exception=False) from None
+
+
+def _explained(trace: batchspec.Trace, step: int) -> dict[str, Any]:
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < len(trace.frames):
+        raise DecodeError(f"This trace has {len(trace.frames)} steps, so none is {step!r:.40}.")
+    frame = trace.frames[step]
     return {
-        "round": frame.round,
+        "round": int(frame.round),
         "phase": frame.phase,
-        "story": plain(story(frame.phase, int(recorded.settings.get("draft_tokens", 0)))),
-        "sentence": plain(sentence(recorded, step)),
-        "causes": plain(cause(recorded, step)).splitlines(),
+        "story": plain(story(frame.phase, int(trace.settings.get("draft_tokens", 0)))),
+        "sentence": plain(sentence(trace, step)),
+        "causes": plain(cause(trace, step)).splitlines(),
     }
 
 
@@ -356,12 +373,22 @@ def _warning(words: str) -> str:
     return f'<p role="alert">⚠ {escape(words)}</p>' if words else ""
 
 
-def _whole(name: str, value: float | None) -> int:
+def _number(name: str, value: float | None) -> float:
     if value is None:
         raise DecodeError(f"A number is missing: fill in {name}.")
-    if value != int(value):
-        raise DecodeError(f"{name} must be a whole number, not {value}.")
-    return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DecodeError(f"{name} must be a number, not {value!r:.40}.")
+    return value
+
+
+def _whole(name: str, value: float | None) -> int:
+    number = _number(name, value)
+    # Beyond it, neither a browser nor JSON keeps whole numbers apart.
+    if not abs(number) <= MOST_WHOLE:
+        raise DecodeError(f"{name} must be a number of at most {MOST_WHOLE}, not {number:.3g}.")
+    if number != int(number):
+        raise DecodeError(f"{name} must be a whole number, not {number}.")
+    return int(number)
 
 
 def build() -> gr.Blocks:
@@ -387,7 +414,13 @@ def build() -> gr.Blocks:
         opened = page.load(
             open_page, outputs=[*settings, player, message], api_visibility="private"
         )
-        opened.then(None, js=RUN_LINK)
+        opened.then(
+            open_link,
+            inputs=settings,
+            outputs=[player, message],
+            show_progress_on=message,
+            api_visibility="private",
+        )
         page.unload(leave)
         for button, start in zip(buttons, (open_to_run, open_by_hand), strict=True):
             button.click(
@@ -401,11 +434,12 @@ def build() -> gr.Blocks:
         added = broken.input(
             break_it,
             inputs=[broken, lanes],
-            outputs=[lanes, broken],
+            outputs=lanes,
             show_progress="hidden",
             api_visibility="private",
         )
-        added.then(None, js="() => document.querySelector('#run').click()")
+        # Leaving the list with the tab key chooses nothing, and counts as input all the same.
+        added.then(None, inputs=broken, outputs=broken, js=RUN_BROKEN)
         # One run at a time has the models; looking at a picture asks for none.
         for function in (run_trace, explain_step):
             gr.api(function, concurrency_limit=1, concurrency_id="models")

@@ -29,11 +29,12 @@ FLAGS = [
 
 
 @contextmanager
-def served_page(folder: Path) -> Iterator[str]:
+def served_page(folder: Path, **more: str) -> Iterator[str]:
     """Serve `python app.py` offline, with an empty model cache and no home; yields its address.
 
     Args:
         folder: an empty folder for the log and the cache.
+        more: environment variables.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -46,6 +47,7 @@ def served_page(folder: Path) -> Iterator[str]:
         "HF_HOME": str(folder / "empty"),
         "HOME": str(folder / "nowhere"),
         "OMP_NUM_THREADS": "1",
+        **more,
     }
     with log.open("w") as output:
         server = subprocess.Popen(

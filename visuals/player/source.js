@@ -9,5 +9,5 @@ function sourceMarkup(lane, frame, state, number) {
     const hit = ran.has(lane.source_line + place);
     return `<li class="${hit ? "ran" : ""}"><span aria-hidden="true">${hit ? "▸" : " "}</span>${escapeText(line) || " "}</li>`;
   });
-  return `<ol class="source" start="${Number(lane.source_line)}">${lines.join("")}</ol>`;
+  return `<ol class="source" tabindex="0" aria-label="Source of synchronize" start="${Number(lane.source_line)}">${lines.join("")}</ol>`;
 }
