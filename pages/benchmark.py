@@ -40,11 +40,11 @@ async function draw() {
     if (figures.length) await load();
     const ink = getComputedStyle(element).color;
     while (charts.children.length > figures.length) charts.lastChild.remove();
+    while (charts.children.length < figures.length) charts.append(document.createElement("div"));
     figures.forEach((figure, place) => {
-        const node = charts.children[place] ?? charts.appendChild(document.createElement("div"));
         const layout = { ...figure.layout, font: { ...figure.layout.font, color: ink } };
         Object.assign(layout, { paper_bgcolor: "transparent", plot_bgcolor: "transparent" });
-        window.Plotly.react(node, figure.data, layout, { responsive: true, displaylogo: false });
+        window.Plotly.react(charts.children[place], figure.data, layout, { responsive: true, displaylogo: false });
     });
 }
 watch("value", draw);
@@ -52,10 +52,14 @@ draw();
 """
 CSS = """
 #charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:12px}
+#charts>div{min-width:0;overflow:hidden}
+.tables{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:0 24px}
+.tables>p{grid-column:1/-1}.conditions{font-size:12px;opacity:.8}
 #bench-state{min-height:20px}#bench-state progress{width:240px;accent-color:#5b4bd6}
-.tables table{border-collapse:collapse;margin:6px 0 14px}.tables h4{margin:10px 0 0}
-.tables :is(th,td){padding:2px 12px 2px 0;text-align:right;border-bottom:1px solid #8884}
-.tables :is(th,td):first-child{text-align:left}
+.tables section{min-width:0;overflow-x:auto}.tables h4{margin:10px 0 0;font-size:13px}
+.tables table{border-collapse:collapse;margin:4px 0 12px;font-size:12px}
+.tables :is(th,td){padding:2px 14px 2px 0!important;text-align:right;border:0!important}
+.tables tr{border-bottom:1px solid #8884}.tables :is(th,td):first-child{text-align:left}
 """
 
 
@@ -120,7 +124,8 @@ def _drawn(benchmark: Benchmark) -> str:
                 f"<tr>{''.join(f'<td>{escape(word)}</td>' for word in row)}</tr>"
                 for row in grid.rows
             )
-            tables.append(f"<h4>{escape(title)}</h4><table><tr>{head}</tr>{body}</table>")
+            table = f"<table><tr>{head}</tr>{body}</table>"
+            tables.append(f"<section><h4>{escape(title)}</h4>{table}</section>")
     return json.dumps(
         {"figures": figures, "tables": "".join(tables), "conditions": conditions(benchmark)}
     )

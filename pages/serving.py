@@ -1,0 +1,153 @@
+"""Runs of the page: opened by a person, run in turns, handed to the player piece by piece."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import gradio as gr
+
+import batchspec
+from batchspec.config import ACCEPTANCE_RULES
+from batchspec.errors import DecodeError
+from batchspec.runs import Runs
+from batchspec.storyteller.example import load_example
+from pages.models import MODELS, PAIRS, warning
+from pages.settings import DEFAULTS, LANE_NAMES, MOST_LANES, start_run
+from visuals.link import Link
+from visuals.opening import opened
+from visuals.payload import pack, pack_piece
+from visuals.standalone import standalone_page
+
+MOST_RUNS = 24
+
+_opening = threading.Lock()
+_runs = Runs(MOST_RUNS)
+
+
+def open_page(request: gr.Request) -> list[object]:
+    """What the page opens with: the recorded example, and the settings its address asks for.
+
+    Returns:
+        The settings, the player's payload, and what of the address could not be used.
+    """
+    query = dict(request.query_params)
+    payload = pack(load_example())
+    if not query.keys() & set(Link.names()):
+        return [*[gr.skip()] * len(Link.names()), payload, ""]
+    choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
+    link, complaints = DEFAULTS.opened(query, choices, LANE_NAMES.__contains__, MOST_LANES)
+    return [*link.values(), payload, warning(" ".join(complaints))]
+
+
+def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
+    """Check the settings and make a run of them, in place of the session's earlier one.
+
+    Returns:
+        The player's payload and an empty message; or the picture as it was and what is wrong.
+    """
+    link = Link(*settings)
+    try:
+        run = start_run(link, [line for line in link.prompts.splitlines() if line.strip()])
+    except DecodeError as error:
+        return gr.skip(), warning(str(error))
+    key = _runs.open(str(session), run)
+    return pack(run.traces(), live=True, link=link.query(), run=key, by_hand=by_hand), ""
+
+
+def open_to_run(request: gr.Request, *settings: Any) -> tuple[object, str]:
+    """A run that the player asks to run on; arguments and result as for `open_run`."""
+    return open_run(False, *settings, session=request.session_hash)
+
+
+def open_by_hand(request: gr.Request, *settings: Any) -> tuple[object, str]:
+    """A run that the player asks for one phase at a time; as `open_run`."""
+    return open_run(True, *settings, session=request.session_hash)
+
+
+def open_link(request: gr.Request, *settings: Any) -> tuple[object, object]:
+    """As `open_to_run` where the address holds prompts; what was said of the address stays."""
+    if "prompts" not in request.query_params:
+        return gr.skip(), gr.skip()
+    payload, words = open_to_run(request, *settings)
+    return payload, words or gr.skip()
+
+
+def leave(request: gr.Request) -> None:
+    """Forget what a session that is gone had."""
+    _runs.end(str(request.session_hash))
+
+
+def run_on(event: gr.EventData) -> None:
+    """Run the phases of the run that the player names until it ends or somebody stops it."""
+    run = _runs.get(event.run)
+    while run is not None and not (run.finished or run.stopped.is_set()):
+        _advance(run)
+        time.sleep(0.001)  # whoever waits for the models gets them
+
+
+def _advance(run: batchspec.LiveRun) -> None:
+    try:
+        with MODELS:
+            run.advance()
+    except Exception as error:
+        run.failure = f"The run broke off: {type(error).__name__}: {error}"
+        run.stopped.set()
+        raise
+
+
+def frames(request: list[Any]) -> str | None:
+    """What a run has gained; asked for by the player, which keeps what it has.
+
+    Args:
+        request: the run's key, and how many frames of each lane the player has.
+
+    Returns:
+        A piece as `pack_piece` makes it; None where the run is gone.
+    """
+    key, since = request
+    run = _runs.get(key)
+    if run is None:
+        return None
+    with run.lock:
+        if run.finished:  # the player has everything now
+            _runs.close(key)
+        more = {"ended": run.ended, "share": run.share, "failure": run.failure}
+        return pack_piece(run.traces(), since, more)
+
+
+def advance(request: list[Any]) -> str | None:
+    """Run the next phase of a run on the models; arguments and result are those of `frames`."""
+    run = _runs.get(request[0])
+    if run is not None and not run.finished:
+        _advance(run)
+    return frames(request)
+
+
+def stop(key: str) -> None:
+    """Pause a run after the phase that is under way."""
+    run = _runs.get(key)
+    if run is not None:
+        run.stopped.set()
+
+
+def resume(key: str) -> None:
+    """Let a paused run be run on."""
+    run = _runs.get(key)
+    if run is not None:
+        run.stopped.clear()
+
+
+def blank_page(_: object) -> list[str]:
+    """What stands before and after the payload in a file that needs no server."""
+    return standalone_page("\0").split("\0")
+
+
+def open_traces(texts: list[Any]) -> dict[str, str]:
+    """What the player shows of the trace files that somebody opened, or why it cannot."""
+    try:
+        with _opening:  # one at a time, so that memory is bounded
+            return {"payload": opened(texts, MOST_LANES)}
+    except DecodeError as error:
+        return {"failure": str(error)}
