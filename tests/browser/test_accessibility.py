@@ -20,10 +20,6 @@ GRADIO: dict[str, str] = {
 PLACES = {"light": (1440, 900), "dark": (1440, 900), "narrow": (390, 844)}
 
 
-def as_it_opens(page: Page) -> None:
-    pass
-
-
 def broken_round(page: Page) -> None:
     to(page, 3, "verify")
 
@@ -77,8 +73,8 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, place: str) -
     context = browser.new_context(viewport={"width": width, "height": height})
     page = opened(context, address, __theme="dark" if place == "dark" else "light")
     errors = watched(page)
-    moments: list[Callable[[Page], None]] = [as_it_opens, broken_round, errors_shown]
-    moments += [menu_open, end_of_the_run, help_open]
+    moments: list[Callable[[Page], None]] = [broken_round, errors_shown, menu_open]
+    moments += [end_of_the_run, help_open]
     told = {}
     for moment in moments:
         moment(page)

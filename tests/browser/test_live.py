@@ -31,8 +31,9 @@ from browser.driving import (
     view,
 )
 
+MANY = "\n".join(["My cat sleeps."] * 12)
 LONG = {"k": "2", "batch_size": "1", "new_tokens": "300"}
-"""Numbers of a run that nobody waits for to end."""
+"""Prompts and numbers of a run that nobody waits for to end."""
 RUNNING = '#player[data-live="running"]'
 PAUSED = '#player[data-live="live"]:has([data-run=on]:not([hidden]))'
 WATCH = """() => {
@@ -140,7 +141,7 @@ def test_a_hand_step_works_while_another_person_runs_and_neither_sees_the_other(
     page: Page, browser: Browser, address: str
 ) -> None:
     other = opened(browser, address)
-    ask(page, "My cat sleeps.", **LONG)
+    ask(page, MANY, **LONG)
     page.wait_for_selector(f"{RUNNING}:not([data-frames='0'])", timeout=PATIENCE)
     ask(other, "Tom has a drum.", "#by-hand", new_tokens="8", batch_size="1")
     other.wait_for_selector('#player[data-live="live"][data-frames="1"]', timeout=PATIENCE)
@@ -179,7 +180,7 @@ def test_a_run_that_the_server_has_forgotten_says_so(page: Page) -> None:
 
 @pytest.mark.parametrize("button", ["#run", "#by-hand"])
 def test_a_new_run_takes_the_place_of_one_under_way(page: Page, button: str) -> None:
-    ask(page, "My cat sleeps.", **LONG)
+    ask(page, MANY, **LONG)
     page.wait_for_selector(f"{RUNNING}:not([data-frames='0'])", timeout=PATIENCE)
     ask(page, "Tom has a drum.", button, new_tokens="4")
     expect(view(page, "eqspec", "outputs")).to_contain_text("Tom has a drum.", timeout=PATIENCE)
