@@ -13,7 +13,6 @@ import gradio
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-import app
 import batchspec
 from batchspec.config import DecodeConfig
 from browser.driving import (
@@ -30,6 +29,7 @@ from browser.driving import (
     run,
     view,
 )
+from pages import serving
 
 MANY = "\n".join(["My cat sleeps."] * 12)
 LONG = {"k": "2", "batch_size": "1", "new_tokens": "300"}
@@ -96,21 +96,21 @@ def test_stop_pauses_a_run_that_stays_steppable_and_can_be_run_on(page: Page) ->
 def test_stop_takes_effect_before_the_next_phase() -> None:
     pair = batchspec.load_pair("storyteller")
     made = batchspec.LiveRun(pair, ["My sister"], [DecodeConfig(max_new_tokens=200)])
-    key = app._runs.open("a session", made)
+    key = serving._runs.open("a session", made)
     event = cast(gradio.EventData, SimpleNamespace(run=key))
-    worker = threading.Thread(target=app.run_on, args=(event,))
+    worker = threading.Thread(target=serving.run_on, args=(event,))
     worker.start()
     deadline = time.monotonic() + 60
     while len(made.traces()[0].frames) < 3 and time.monotonic() < deadline:
         time.sleep(0.005)
     with made.lock:  # no phase is under way
-        app.stop(key)
+        serving.stop(key)
         count = len(made.traces()[0].frames)
     worker.join(60)
     assert not worker.is_alive()
     assert 3 <= count <= len(made.traces()[0].frames) <= count + 1
     assert not made.finished
-    app._runs.end("a session")
+    serving._runs.end("a session")
 
 
 def test_by_hand_the_models_run_one_phase_a_step_to_the_same_end(page: Page) -> None:

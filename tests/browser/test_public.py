@@ -12,10 +12,10 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 from playwright.sync_api import BrowserContext, expect
 
-import app
 from batchspec.limits import PUBLIC
 from browser.driving import ask, at, example_traces, opened, watched
 from browser.served import served_page
+from pages import endpoints
 
 TOO_MUCH: dict[str, tuple[dict[str, Any], str]] = {
     "rows": ({"prompts": ["Hi"] * 17}, "at most 16 prompts, not 17"),
@@ -156,7 +156,7 @@ def test_explaining_a_damaged_trace_works_or_gives_one_sentence() -> None:
     whole = json.loads(example_traces()["pad"].to_json())
     frames = whole["frames"][:4]
     whole = {**whole, "frames": frames}
-    assert app.explain_step(whole, 3)["causes"]
+    assert endpoints.explain_step(whole, 3)["causes"]
     refused = 0
     for damage in DAMAGE:
         broken = [*damaged(whole, damage)]
@@ -164,7 +164,7 @@ def test_explaining_a_damaged_trace_works_or_gives_one_sentence() -> None:
             broken.append({**whole, "frames": [*frames[:3], frame]})
         for trace in broken:
             try:
-                app.explain_step(trace, 3)
+                endpoints.explain_step(trace, 3)
             except gradio.Error as error:
                 one_sentence(str(error.message))
                 refused += 1
