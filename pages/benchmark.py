@@ -44,7 +44,8 @@ async function draw() {
     figures.forEach((figure, place) => {
         const layout = { ...figure.layout, font: { ...figure.layout.font, color: ink } };
         Object.assign(layout, { paper_bgcolor: "transparent", plot_bgcolor: "transparent" });
-        window.Plotly.react(charts.children[place], figure.data, layout, { responsive: true, displaylogo: false });
+        const settings = { responsive: true, displaylogo: false };
+        window.Plotly.react(charts.children[place], figure.data, layout, settings);
     });
 }
 watch("value", draw);
