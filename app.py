@@ -39,6 +39,7 @@ CSS = """
 #message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
 footer,.nav-holder{display:none!important}
+@media(max-width:760px){#broken,#k,#new-tokens,#batch-size{max-width:none}}
 """
 
 

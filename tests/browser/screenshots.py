@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+
 from browser.served import READY, ROOT, chromium, served_page
 
 VIEWS = {"light": (1440, 900), "dark": (1440, 900), "narrow": (390, 844)}
@@ -26,7 +28,10 @@ def main() -> None:
             while not page.locator(wanted).count():
                 page.keyboard.press("ArrowRight")
                 page.wait_for_timeout(100)
-            page.screenshot(path=ROOT / "docs" / f"{name}.png")
+            path = ROOT / "docs" / f"{name}.png"
+            page.screenshot(path=path)
+            # Few colours are on the page: a palette of them takes a third of the bytes.
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
             page.close()
 
 
