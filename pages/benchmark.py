@@ -99,6 +99,11 @@ def measure(
         yield gr.skip(), "", warning(str(error))
 
 
+def cancelled() -> str:
+    """What stands where the progress was."""
+    return "Cancelled; what was measured stays."
+
+
 def _state(progress: Progress) -> str:
     if not progress.doing:
         return f"<b>Done:</b> {progress.done} runs."
@@ -173,9 +178,7 @@ def build_benchmark() -> None:
         concurrency_id="models",
         api_visibility="private",
     )
-    cancel.click(
-        lambda: "Cancelled; what was measured stays.",
-        outputs=state,
-        cancels=running,
-        api_visibility="private",
+    # Said once the run that is under way has had its last word.
+    cancel.click(None, cancels=running).then(
+        cancelled, outputs=state, concurrency_id="models", api_visibility="private"
     )

@@ -1,0 +1,130 @@
+"""A run of several lanes goes on together, ends as its lanes alone do, and is kept a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from batchspec import DecodeConfig, DecodeError, LiveRun, record
+from batchspec.limits import PUBLIC, Limits
+from batchspec.runs import Runs
+from batchspec.step import PHASES
+from batchspec.trace import Frame
+from tiny import ROWS, shared_pair
+
+CONFIG = DecodeConfig(draft_tokens=3, max_new_tokens=12, batch_size=2, eos_token_ids=())
+LANES = ("pad", "eqspec", "exspec")
+
+
+def made(*lanes: str) -> LiveRun:
+    return LiveRun(shared_pair(), ROWS, [replace(CONFIG, strategy=lane) for lane in lanes])
+
+
+def place(frame: Frame) -> tuple[int, int]:
+    return frame.round, PHASES.index(frame.phase)
+
+
+def test_lanes_come_past_one_phase_after_the_other() -> None:
+    run = made(*LANES)
+    earliest = (0, -1)
+    shares = [run.share]
+    while not run.finished:
+        run.advance()
+        under_way = [
+            place(recorder.frames[-1])
+            for recorder, ended in zip(run.recorders, run.ended, strict=True)
+            if not ended
+        ]
+        assert min(under_way, default=(99, 0)) > earliest
+        earliest = min(under_way, default=earliest)
+        shares.append(run.share)
+    assert shares == sorted(shares) and (shares[0], shares[-1]) == (0, 1)
+    assert all(run.ended)
+
+
+def test_lanes_that_share_a_run_end_as_each_would_alone() -> None:
+    run = made(*LANES)
+    while not run.finished:
+        run.advance()
+    for lane, trace in zip(LANES, run.traces(), strict=True):
+        alone = record(shared_pair(), ROWS, replace(CONFIG, strategy=lane))
+        assert trace.generated == alone.generated and trace.reference == alone.reference
+        assert len(trace.frames) == len(alone.frames)
+        for one, other in zip(trace.frames, alone.frames, strict=True):
+            assert (one.token == other.token).all() and one.violations == other.violations
+
+
+def test_until_the_end_the_reference_is_what_is_known_of_it() -> None:
+    config = replace(CONFIG, strategy="pad", draft_tokens=4, max_new_tokens=24, batch_size=3)
+    run, whole = LiveRun(shared_pair(), ROWS, [config]), record(shared_pair(), ROWS, config)
+    diverged = False
+    while not run.finished:
+        run.advance()
+        (trace,) = run.traces()
+        for known, reference in zip(trace.reference, whole.reference, strict=True):
+            assert known == reference[: len(known)]
+        diverged = diverged or any(d is not None for d in trace.first_divergence)
+    assert diverged
+
+
+def test_bad_input_is_found_before_a_run_is_made() -> None:
+    with pytest.raises(DecodeError, match="Row 1"):
+        LiveRun(shared_pair(), [[5], []], [CONFIG])
+
+
+def test_a_session_has_one_run_and_its_key_is_no_other_sessions() -> None:
+    runs = Runs(most=8)
+    first, second, other = made("eqspec"), made("eqspec"), made("eqspec")
+    key, others = runs.open("one", first), runs.open("other", other)
+    assert runs.get(key) is first and runs.get(others) is other and key != others
+    again = runs.open("one", second)
+    assert runs.get(key) is None and first.stopped.is_set()
+    assert runs.get(again) is second and not second.stopped.is_set()
+    runs.end("one")
+    assert runs.get(again) is None and runs.get(others) is other
+    runs.end("nobody")
+    runs.close("nothing")
+
+
+def test_the_run_that_was_used_longest_ago_makes_room() -> None:
+    runs = Runs(most=2)
+    kept = [made("eqspec") for _ in range(3)]
+    keys = [runs.open(f"session {number}", run) for number, run in enumerate(kept[:2])]
+    assert runs.get(keys[0]) is kept[0]
+    runs.open("session 2", kept[2])
+    assert runs.get(keys[1]) is None and kept[1].stopped.is_set()
+    assert runs.get(keys[0]) is kept[0]
+
+
+@pytest.mark.parametrize(("value", "public"), [("1", True), ("yes", True), ("0", False), ("", 0)])
+def test_limits_are_those_of_a_public_page(
+    monkeypatch: pytest.MonkeyPatch, value: str, public: bool
+) -> None:
+    monkeypatch.setenv(PUBLIC, value)
+    assert (Limits.of_this_page() is not None) == public
+
+
+def test_what_is_at_a_limit_is_allowed_and_what_is_above_is_named() -> None:
+    limits = Limits(rows=2, characters=10, new_tokens=5, draft_tokens=3, batch_size=2, window=4)
+    config = DecodeConfig(draft_tokens=3, max_new_tokens=5, batch_size=2, window=4)
+    limits.check(["12345"] * 2, config)
+    for prompts, changes, words in (
+        (["1"] * 3, {}, "2 prompts, not 3"),
+        (["123456"] * 2, {}, "10 characters of prompts, not 12"),
+        (["1"], {"max_new_tokens": 6}, "5 new tokens, not 6"),
+        (["1"], {"draft_tokens": 4}, "3 draft tokens K, not 4"),
+        (["1"], {"batch_size": 3}, "2 rows a batch, not 3"),
+        (["1"], {"window": 5}, "4 rows in the window, not 5"),
+    ):
+        with pytest.raises(DecodeError, match=words):
+            limits.check(prompts, replace(config, **changes))
+
+
+def test_a_run_leaves_the_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    run = made("eqspec")
+    while not run.finished:
+        run.advance()
+    assert torch.equal(before, torch.get_rng_state())
