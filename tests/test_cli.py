@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import cache
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -573,8 +574,11 @@ def test_the_seconds_are_medians(monkeypatch: pytest.MonkeyPatch) -> None:
     def timed(pair: Any, prompts: Any, config: DecodeConfig) -> Any:
         generation = real(pair, prompts, config)
         if config.strategy == "eqspec":
-            second = next(times)
-            generation.stats.seconds = {"schedule": second, "synchronize": 1.0, "draft": 5.0}
+            # The phases' seconds are a sum of clocks, so the clocks are what can be set.
+            phases = {"schedule": next(times), "synchronize": 1.0, "draft": 5.0}
+            clocks = [(phase, SimpleNamespace(seconds=value)) for phase, value in phases.items()]
+            generation.stats.clocks = clocks
+            generation.stats._seconds = dict.fromkeys(phases, 0.0)
         return generation
 
     monkeypatch.setattr(batchspec.ablation, "generate", timed)

@@ -49,12 +49,18 @@ def cache_of(frame: Frame, model: str = "target") -> CacheFrame:
 
 
 def watched(page: Page) -> list[str]:
-    """The console errors of a page, from now on."""
+    """The console errors of a page, from now on.
+
+    Gradio's client lets a request that it gives up itself, while a page is left, end as an error.
+    """
     errors: list[str] = []
     page.on(
         "console", lambda message: errors.append(message.text) if message.type == "error" else None
     )
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "pageerror",
+        lambda error: None if "signal is aborted" in str(error) else errors.append(str(error)),
+    )
     return errors
 
 
