@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SIZES = (1, 4, 8)
 REPEATS, NEW_TOKENS = 3, 32
+REDRAW = 3.0
+"""Seconds between two drawings of the charts."""
 TEMPLATE = '<div id="charts"></div><div class="tables"></div><p class="conditions"></p>'
 DRAW = """
 const charts = element.querySelector("#charts");
@@ -89,12 +92,16 @@ def measure(
             raise DecodeError("Choose at least one method and one batch size.")
         plan = Plan(pair_named(name), config, methods, sorted(sizes))
         progress = measure(plan, lines, experiments, int(repeats or 0))
+        drawn = -REDRAW
         while True:
             with MODELS:
                 state = next(progress, None)
             if state is None:
                 return
-            yield _drawn(state.benchmark), _state(state), ""
+            # Charts drawn after every short run would leave a browser no time for anything else.
+            due = time.monotonic() - drawn >= REDRAW or not state.doing
+            yield _drawn(state.benchmark) if due else gr.skip(), _state(state), ""
+            drawn = time.monotonic() if due else drawn
     except DecodeError as error:
         yield gr.skip(), "", warning(str(error))
 

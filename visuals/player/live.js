@@ -25,8 +25,22 @@ function describe(note = "") {
   find(".share").value = payload.share || 0;
 }
 
-// Add what a run has gained; true if the player could use it.
+// Ask for what a run has gained, one question at a time: each says what the player already has.
+// True if there was an answer that it could use.
+let asked = Promise.resolve();
+function ask(question, run) {
+  asked = asked.then(async () => {
+    if (payload.run !== run || isOver()) return false;
+    return take(await question([run, counts()]), run);
+  }).catch((error) => {
+    stopLooking(`the server does not answer: ${error?.message ?? error}`);
+    return false;
+  });
+  return asked;
+}
+
 async function take(packed, run) {
+  if (payload.run !== run) return false;
   if (packed === null) {
     payload.gone = true;
     stopLooking("this run is no longer on the server: press Run again");
@@ -54,7 +68,7 @@ async function take(packed, run) {
 
 async function look(run) {
   while (running === run) {
-    if (!await take(await server.frames([run, counts()]), run)) return;
+    if (!await ask(server.frames, run) || running !== run) return;
     if (isOver()) return stopLooking();
     await new Promise((resume) => setTimeout(resume, POLL));
   }
@@ -78,7 +92,7 @@ async function stopRun() {
   const { run } = payload;
   running = null;
   await server.stop(run);
-  await take(await server.frames([run, counts()]), run);
+  await ask(server.frames, run);
 }
 
 // Past the last frame a person drives the models by hand.
@@ -88,7 +102,8 @@ async function runNextPhase() {
   if (!run || isRunning() || driving || payload.gone || isOver()) return;
   driving = true;
   const next = steps.length;
-  const done = await take(await server.advance([run, counts()]), run).finally(() => { driving = false; });
+  const done = await ask(server.advance, run);
+  driving = false;
   if (done) go(next);
 }
 

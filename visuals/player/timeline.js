@@ -25,7 +25,7 @@ function absorb(lane, gained) {
 }
 
 const NOTHING = {
-  forwards: 0, won: 0, turns: 0, seconds: 0, schedules: 0, grouped: 0,
+  forwards: 0, won: 0, turns: 0, seconds: 0, rounds: 0, grouped: 0,
   computed: 0, filler: 0, rejected: 0, moved: 0, bytes: 0, faults: {}, flags: {},
 };
 
@@ -39,8 +39,8 @@ function totalsAfter(lane, frame, before, last = NOTHING) {
     won: last.won + won,
     turns: last.turns + (ends ? [...frame.active].filter((bit) => bit === "1").length : 0),
     seconds: last.seconds + frame.seconds,
-    schedules: last.schedules + (frame.phase === "schedule" ? 1 : 0),
-    grouped: last.grouped + (frame.phase === "schedule" && !frame.realigned ? 1 : 0),
+    rounds: last.rounds + (frame.phase === "verify" ? 1 : 0),
+    grouped: last.grouped + (frame.phase === "verify" && isGroup(frame) ? 1 : 0),
     ...workAfter(frame, last),
     faults: broke.length ? faultsWith(last.faults, broke, frame.round) : last.faults,
     flags: {
@@ -50,6 +50,12 @@ function totalsAfter(lane, frame, before, last = NOTHING) {
       moved: frame.slots_moved > 0,
     },
   };
+}
+
+// Several rows of one length, which need no pads.
+function isGroup(frame) {
+  const lengths = frame.length.filter((_, row) => isActive(frame, row));
+  return lengths.length > 1 && new Set(lengths).size === 1;
 }
 
 // Token slots the target computed, those of them that were for nothing, and what was moved.

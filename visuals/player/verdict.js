@@ -26,7 +26,7 @@ function statsMarkup(lane, number) {
     ["target forwards", total.forwards],
     ["tokens/s", total.won ? Math.round(total.won / total.seconds) : "–"],
   ];
-  if (total.schedules) parts.push(["group rate", `${Math.round(100 * total.grouped / total.schedules)} %`]);
+  if (VIEWS.pool.has(lane) && total.rounds) parts.push(["group rate", `${Math.round(100 * total.grouped / total.rounds)} %`]);
   return parts.map(([words, value]) => `<span>${words} <b>${value}</b></span>`).join("");
 }
 
