@@ -24,6 +24,10 @@ from pages.settings import break_it, controls
 from visuals.link import Link
 from visuals.player import player_markup, player_palette, player_script
 
+RUN_LINK = """() => {
+    const { search } = location;
+    if (new URLSearchParams(search).has("prompts")) document.querySelector("#run-link").click();
+}"""
 RUN_BROKEN = """(broken) => {
     if (broken) document.querySelector("#run").click();
     return "";
@@ -43,7 +47,10 @@ def build_debugger(page: gr.Blocks) -> None:
         plotly=PLOTLY_ADDRESS,
     )
     opened = page.load(open_page, outputs=[*settings, player, message], api_visibility="private")
-    opened.then(
+    # A page that is only looked at asks the server nothing more once it is there.
+    run_link = gr.Button("Run the link", visible="hidden", elem_id="run-link")
+    opened.then(None, js=RUN_LINK)
+    run_link.click(
         open_link,
         inputs=settings,
         outputs=[player, message],

@@ -67,9 +67,7 @@ def open_by_hand(request: gr.Request, *settings: Any) -> tuple[object, str]:
 
 
 def open_link(request: gr.Request, *settings: Any) -> tuple[object, object]:
-    """As `open_to_run` where the address holds prompts; what was said of the address stays."""
-    if "prompts" not in request.query_params:
-        return gr.skip(), gr.skip()
+    """As `open_to_run`, for the settings of an address; what was said of the address stays."""
     payload, words = open_to_run(request, *settings)
     return payload, words or gr.skip()
 

@@ -85,7 +85,7 @@ def test_the_phases_are_those_of_a_step() -> None:
     assert KNOWN_PHASES == PHASES
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=250, deadline=None, derandomize=True)
 @given(data=st.data(), strategy=st.sampled_from(["pad", "exspec"]), value=st.sampled_from(HOSTILE))
 def test_a_hostile_value_is_refused_or_can_be_shown_without_markup(
     data: st.DataObject, strategy: str, value: Any

@@ -54,13 +54,13 @@ def watched(page: Page) -> list[str]:
     Gradio's client lets a request that it gives up itself, while a page is left, end as an error.
     """
     errors: list[str] = []
-    page.on(
-        "console", lambda message: errors.append(message.text) if message.type == "error" else None
-    )
-    page.on(
-        "pageerror",
-        lambda error: None if "signal is aborted" in str(error) else errors.append(str(error)),
-    )
+
+    def note(words: str) -> None:
+        if "signal is aborted" not in words:
+            errors.append(words)
+
+    page.on("console", lambda message: note(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: note(str(error)))
     return errors
 
 

@@ -162,7 +162,9 @@ function captions(section, lane, frame) {
   if (lane.settings.strategy === "exspec") caption("pool", poolCaption(lane, frame));
   caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
   const shown = state.shows === "error" ? "power of ten of the K/V error" : slotRange(lane, frame, state);
-  caption("cache", `${state.model}, ${shown}`);
+  const moved = frame.slots_moved && frame.bytes_moved
+    ? `<b>${frame.slots_moved} slots moved, ${size(frame.bytes_moved)}</b> · ` : "";
+  caption("cache", `${moved}${state.model}, ${shown}`);
   caption("positions", "as fed");
   caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
   caption("history", "drafts kept, by round");
