@@ -88,11 +88,12 @@ async function runOn() {
   look(run);
 }
 
+// The run rests once the phase that was under way has come.
 async function stopRun() {
   const { run } = payload;
-  running = null;
   await server.stop(run);
   await ask(server.frames, run);
+  if (running === run) stopLooking();
 }
 
 // Past the last frame a person drives the models by hand.

@@ -60,7 +60,7 @@ function show(next) {
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
   for (const name of Object.keys(VIEWS)) toggleView(name, state.views.has(name));
   cursor = 0;
-  locked = pointed = null;
+  wanted = locked = pointed = null;
   columnsChanged();
   measureColumns();
   go(0);
@@ -176,8 +176,9 @@ function go(place) {
   if (!steps.length) return;
   wanted = Math.max(0, Math.min(steps.length - 1, place));
   requestAnimationFrame(() => {
-    if (wanted === null) return;
-    const next = wanted;
+    // By then another run may have taken the place of this one, and have no frame yet.
+    if (wanted === null || !steps.length) return;
+    const next = Math.min(wanted, steps.length - 1);
     wanted = null;
     paint(next);
   });
