@@ -12,6 +12,7 @@ from batchspec.decoding import Prompts, generate, start_rows
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
 from batchspec.pair import ModelPair
+from batchspec.strategies import STRATEGIES
 
 REPEATS = 3
 
@@ -91,7 +92,7 @@ def configurations(pair: ModelPair, config: DecodeConfig) -> list[Configuration]
             replace(pooled, grouping=True),
         ),
     ]
-    if pair.takes_query_masks:
+    if not STRATEGIES["ragged"].refusal(pair):
         found.append(
             Configuration(
                 "ragged",

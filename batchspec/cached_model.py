@@ -113,8 +113,8 @@ class CachedModel:
     @property
     def slot_bytes(self) -> int:
         """Bytes of the keys and values of one slot of one row, over all layers."""
-        states = [s for layer in attention_layers(self.cache) for s in (layer.keys, layer.values)]
-        return sum(s.shape[1] * s.shape[3] * s.element_size() for s in states if s is not None)
+        states = cache_states(self.cache)
+        return sum(state.shape[1] * state.shape[3] * state.element_size() for state in states)
 
     def feed(
         self, ids: Tensor, index: Tensor, visible: Tensor | None = None, logits: int = 0
@@ -276,6 +276,12 @@ def attention_layers(cache: DynamicCache) -> list[DynamicLayer]:
     return [
         layer for layer in cache.layers if isinstance(layer, DynamicLayer) and layer.is_initialized
     ]
+
+
+def cache_states(cache: DynamicCache) -> list[Tensor]:
+    """Keys, then values, of one layer after the other, `[rows, kv_heads, slots, head_dim]` each."""
+    both = [state for layer in attention_layers(cache) for state in (layer.keys, layer.values)]
+    return [state for state in both if state is not None]
 
 
 def _rows_of(states: Tensor, flat: Tensor, rows: int) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from batchspec.cached_model import attention_layers, cache_argument, forward_parameters, known_ids
+from batchspec.cached_model import cache_argument, cache_states, forward_parameters, known_ids
 from batchspec.sampler import Sampler
 
 BROKEN = 1e30
@@ -33,7 +33,12 @@ class CleanRow:
     """
 
     def __init__(
-        self, model: PreTrainedModel, prompt_length: int, sampler: Sampler | None, key: int
+        self,
+        model: PreTrainedModel,
+        prompt_length: int,
+        sampler: Sampler | None,
+        key: int,
+        memo: CleanMemo | None = None,
     ) -> None:
         """Choices are made as `sampler` does with the row's `key`; without one there are none."""
         self.model = model
@@ -47,7 +52,7 @@ class CleanRow:
         self.cache = DynamicCache()
         self.tokens: list[int] = []
         self.choices: list[int] = []
-        self.memo: CleanMemo | None = None
+        self.memo = memo
 
     @torch.inference_mode()
     def extend(self, tokens: list[int]) -> None:
@@ -73,7 +78,7 @@ class CleanRow:
         choices = self._run(shared, tokens)
         self.choices += choices
         if self.memo is not None:
-            layers = zip(*[iter(_states(self.cache))] * 2, strict=True)
+            layers = zip(*[iter(cache_states(self.cache))] * 2, strict=True)
             states = [(k[:, :, shared:].clone(), v[:, :, shared:].clone()) for k, v in layers]
             self.memo[forward] = states, choices
 
@@ -110,7 +115,7 @@ class CleanRow:
         worst = torch.zeros(len(slots), device=slots.device)
         if not len(slots):
             return worst
-        pairs = list(zip(_states(cache), _states(self.cache), strict=True))
+        pairs = list(zip(cache_states(cache), cache_states(self.cache), strict=True))
         # Alike states are compared together, as many as fit into a few megabytes.
         by_shape = sorted(pairs, key=lambda pair: _shape(pair[1]))
         for shape, alike in groupby(by_shape, key=lambda pair: _shape(pair[1])):
@@ -120,12 +125,6 @@ class CleanRow:
                 right = torch.stack([clean[0].index_select(1, index) for _, clean in part])
                 worst = torch.maximum(worst, _relative(wrong, right))
         return worst.nan_to_num(nan=BROKEN)
-
-
-def _states(cache: DynamicCache) -> list[Tensor]:
-    """Keys and values of every layer, `[rows, kv_heads, slots, head_dim]` each."""
-    both = [state for layer in attention_layers(cache) for state in (layer.keys, layer.values)]
-    return [state for state in both if state is not None]
 
 
 def _shape(state: Tensor) -> tuple[int, int]:

@@ -35,6 +35,11 @@ FAULT_NAMES = (
 ACCEPTANCE_RULES = ("auto", "exact", "coupled", "speculative", "threshold")
 
 
+def label_of(strategy: str, fault: str | None) -> str:
+    """A strategy's name, and where it has a fault that after a plus."""
+    return f"{strategy}+{fault}" if fault else strategy
+
+
 @dataclass(frozen=True)
 class DecodeConfig:
     """Settings of one run; checked at construction.
@@ -141,7 +146,7 @@ class DecodeConfig:
     @property
     def label(self) -> str:
         """What a result is called: the strategy, then its fault, as `eqspec+rows_swapped`."""
-        return self.strategy if self.fault is None else f"{self.strategy}+{self.fault}"
+        return label_of(self.strategy, self.fault)
 
     @property
     def rule(self) -> str:

@@ -80,16 +80,9 @@ def start_rows(pair: ModelPair, prompts: Prompts, config: DecodeConfig) -> list[
         DecodeError: names the prompt by its place in the list.
     """
     strategy = strategy_of(config)
-    if strategy.leaves_holes and not pair.skips_holes:
-        raise DecodeError(
-            f"{config.strategy} leaves hidden slots inside a row, and a model of this pair "
-            "measures distance or a window in slots, hidden ones included: choose another strategy."
-        )
-    if strategy.needs_query_masks and not pair.takes_query_masks:
-        raise DecodeError(
-            f"{config.strategy} lets every row write at slots of its own, but a model of this pair "
-            "applies the causal rule by slot, whatever mask it is given: choose another strategy."
-        )
+    refusal = strategy.refusal(pair)
+    if refusal:
+        raise DecodeError(refusal)
     if isinstance(prompts, str) or not isinstance(prompts, Iterable):
         raise DecodeError(f"Prompts must be a list of texts or of token ids, not {prompts!r:.60}.")
     context = _context(pair, config)

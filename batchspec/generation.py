@@ -8,8 +8,9 @@ from typing import Any
 from batchspec.clock import Clock
 from batchspec.pair import ModelPair
 from batchspec.row import Row
-from batchspec.step import PHASES, Step
+from batchspec.step import Step
 from batchspec.text import running_text
+from batchspec.trace import PHASES
 
 
 @dataclass

@@ -10,8 +10,7 @@ from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts
 from batchspec.pair import ModelPair
 from batchspec.recorder import Recorder
-from batchspec.step import PHASES
-from batchspec.trace import Frame, Trace
+from batchspec.trace import PHASES, Frame, Trace
 
 _START, _END = (0, -1), (1 << 62, 0)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
-from transformers.cache_utils import DynamicLayer
 
-from batchspec.cached_model import PAD, CachedModel, attention_layers
+from batchspec.cached_model import PAD, CachedModel, attention_layers, cache_states
 
 
 class Pool:
@@ -52,7 +49,7 @@ class Pool:
         self._ids[place] = cached.ids[row, slot]
         self._positions[place] = cached.positions[row, slot]
         # [tokens, kv_heads, head_dim] each, heads and dimensions then joined over all layers
-        states = [part[row, :, slot] for part in _parts(attention_layers(cached.cache))]
+        states = [part[row, :, slot] for part in cache_states(cached.cache)]
         if self._states is None:
             self._shapes = [(part.shape[1], part.shape[2]) for part in states]
             width = sum(heads * size for heads, size in self._shapes)
@@ -87,10 +84,3 @@ class Pool:
     def clear(self, lane: int) -> None:
         """Give a lane to another row."""
         self.stored[lane] = 0
-
-
-def _parts(layers: list[DynamicLayer]) -> Iterator[Tensor]:
-    """Keys, then values, of one layer after the other."""
-    for layer in layers:
-        assert layer.keys is not None and layer.values is not None
-        yield from (layer.keys, layer.values)

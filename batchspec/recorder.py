@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import numpy as np
 
-from batchspec.acceptance import Verdict
 from batchspec.cached_model import CachedModel
 from batchspec.clean import CleanMemo, CleanRow
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, run_rows, start_rows, write_alone
 from batchspec.frames import freeze, read_cache, read_feed
 from batchspec.generation import Stats
+from batchspec.history import History, chip_tables, judged_chips
 from batchspec.invariants import check_cache, check_mask, check_positions, check_visibility
 from batchspec.judgement import read_judgement
 from batchspec.lines import Lines
@@ -25,7 +25,6 @@ from batchspec.step import Step
 from batchspec.strategies import STRATEGIES
 from batchspec.text import running_text, token_texts
 from batchspec.trace import (
-    ROLES,
     SLOT_STATES,
     CacheFrame,
     FeedFrame,
@@ -34,50 +33,9 @@ from batchspec.trace import (
     Judgement,
     Trace,
     Violation,
-    first_difference,
 )
 
 _MODELS = ("target", "draft")
-_ROLE = {name: place for place, name in enumerate(ROLES)}
-
-
-@dataclass
-class _History:
-    """What the recorder knows of one row.
-
-    Attributes:
-        start: the row before anything was written.
-        roles, rounds: of the committed new tokens.
-        clean: the row alone, per model name.
-        generated: the committed new tokens.
-        divergence: first new token the target alone would not have chosen, with its choice.
-        finished: whether it is done.
-        reference: the reference's new tokens, once they were needed.
-    """
-
-    start: Row
-    clean: dict[str, CleanRow]
-    roles: list[str] = field(default_factory=list)
-    rounds: list[int] = field(default_factory=list)
-    generated: list[int] = field(default_factory=list)
-    divergence: tuple[int, int] | None = None
-    finished: bool = False
-    reference: list[int] | None = None
-
-    @property
-    def prompt(self) -> list[int]:
-        return self.start.prompt
-
-    @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.generated
-
-    @property
-    def known_reference(self) -> list[int]:
-        if self.divergence is None:
-            return list(self.generated)
-        place, choice = self.divergence
-        return [*self.generated[:place], choice]
 
 
 class Recorder:
@@ -111,31 +69,28 @@ class Recorder:
         """
         self.pair = pair
         self.config = config or DecodeConfig()
-        self._memo = memo
+        self._sampler = Sampler.of(self.config)
         rows = start_rows(pair, prompts, self.config)
-        self._rows = [_History(row, self._alone(row)) for row in rows]
+        self._rows = [History(row, self._alone(row, memo)) for row in rows]
         # The strategy's own function, also where a fault breaks it.
         self._lines = Lines(STRATEGIES[self.config.strategy].synchronize)
         fresh = start_rows(pair, prompts, self.config)
         self._steps = run_rows(pair, fresh, self.config, self._lines)
-        self._sampler = Sampler.of(self.config)
         self._judgement: Judgement | None = None
         self._dtype = str(pair.target.dtype).removeprefix("torch.")
         self._draft_dtype = str(pair.models[-1].dtype).removeprefix("torch.")
         self._last: dict[str, CacheFrame] = {}
+        self._seen = {token for row in rows for token in row.prompt}
         self.frames: list[Frame] = []
         self.stats = Stats(batch_size=self.config.batch_size)
         self.seconds = 0.0
 
-    def _alone(self, row: Row) -> dict[str, CleanRow]:
-        samplers = Sampler.of(self.config), None  # what the draft would write is not asked
-        alone = {
-            name: CleanRow(model, row.length, sampler, row.key)
+    def _alone(self, row: Row, memo: CleanMemo | None) -> dict[str, CleanRow]:
+        samplers = self._sampler, None  # what the draft would write is not asked
+        return {
+            name: CleanRow(model, row.length, sampler, row.key, memo)
             for name, model, sampler in zip(_MODELS, self.pair.models, samplers, strict=False)
         }
-        for clean in alone.values():
-            clean.memo = self._memo
-        return alone
 
     def run(self) -> Iterator[Frame]:
         """Run phase by phase, yielding the frame of each."""
@@ -144,6 +99,7 @@ class Recorder:
             self.stats.add(step)
             frame = self._observe(step)
             self.frames.append(frame)
+            self._see(frame)
             self.seconds += time.perf_counter() - started
             yield frame
 
@@ -191,12 +147,7 @@ class Recorder:
 
     def _trace(self, reference: list[list[int]]) -> Trace:
         generated = [list(row.generated) for row in self._rows]
-        seen = {token for row in self._rows for token in row.prompt}
-        seen |= {token for tokens in reference for token in tokens}
-        for frame in self.frames:
-            arrays = [frame.token, frame.target.token, *(feed.token for feed in frame.feeds)]
-            arrays += [frame.draft.token] if frame.draft else []
-            seen |= {int(token) for array in arrays for token in np.unique(array)}
+        self._seen.update(token for tokens in reference for token in tokens)
         tokenizer = self.pair.tokenizer
         return Trace(
             pair=self.pair.name,
@@ -209,7 +160,7 @@ class Recorder:
             draft_dtype=self._draft_dtype,
             special_ids=sorted(tokenizer.all_special_ids) if tokenizer is not None else [],
             prompts=[list(row.prompt) for row in self._rows],
-            vocabulary=token_texts(tokenizer, seen - {-1}),
+            vocabulary=token_texts(tokenizer, self._seen - {-1}),
             frames=tuple(self.frames),
             generated=generated,
             reference=reference,
@@ -220,6 +171,13 @@ class Recorder:
             source=self._lines.source,
             source_line=self._lines.first,
         )
+
+    def _see(self, frame: Frame) -> None:
+        """Note the tokens whose texts a trace needs."""
+        arrays = [frame.token, frame.target.token, *(feed.token for feed in frame.feeds)]
+        arrays += [frame.draft.token] if frame.draft else []
+        for array in arrays:
+            self._seen.update(np.unique(array).tolist())
 
     def _reference(self, number: int) -> list[int]:
         """What the target alone writes; a row that never left it has already written it."""
@@ -285,22 +243,10 @@ class Recorder:
         }
 
     def _commit(self, step: Step) -> None:
-        """Take over what the rows won, and compare it with what the target alone would choose."""
+        """Take over what the rows won."""
         assert step.verdict is not None
         for place, row in enumerate(step.rows):
-            known = self._rows[row.number]
-            tokens = step.verdict.committed[place]
-            kept = step.verdict.accepted[place]
-            last = step.verdict.closing_role(place)
-            known.roles += ["accepted"] * kept + [last] * (len(tokens) - kept)
-            known.rounds += [step.round] * len(tokens)
-            known.generated += tokens
-            known.finished = row.finished
-            known.clean["target"].extend(known.tokens[:-1])
-            choices = known.clean["target"].choices
-            place_of_difference = first_difference(known.generated, choices)
-            if known.divergence is None and place_of_difference is not None:
-                known.divergence = place_of_difference, choices[place_of_difference]
+            self._rows[row.number].commit(step.verdict, place, step.round, row.finished)
 
     def _cache(self, step: Step, cached: CachedModel, drafts: dict[int, list[int]]) -> CacheFrame:
         fed = any(feed.model == cached.name for feed in step.feeds)
@@ -322,30 +268,21 @@ class Recorder:
         self, step: Step, drafts: dict[int, list[int]], target: CacheFrame
     ) -> tuple[Integers, Integers, Integers]:
         """Tokens, roles and rounds of every row, `[rows, longest]` each."""
-        chips: list[list[tuple[int, str, int]]] = []
-        for number, row in enumerate(self._rows):
-            roles = ["prompt"] * len(row.prompt) + row.roles
-            rounds = [0] * len(row.prompt) + row.rounds
-            chips.append(list(zip(row.tokens, roles, rounds, strict=True)))
-            # Where `pad` leaves rejected slots visible it believes in pad tokens; a fault does not.
-            stale = np.flatnonzero(target.state[number] == SLOT_STATES.index("stale"))
-            stale = stale if self.config.fault is None else stale[:0]
-            for slot in stale[::-1]:
-                before = int((target.expected[number, :slot] >= 0).sum())
-                chips[-1].insert(before, (self.pair.filler_token_id, "pad", rounds[before]))
+        chips = [row.chips for row in self._rows]
+        # Where `pad` leaves rejected slots visible it believes in pad tokens; a fault does not.
+        if self.config.fault is None:
+            for number, line in enumerate(chips):
+                stale = np.flatnonzero(target.state[number] == SLOT_STATES.index("stale"))
+                for slot in stale[::-1]:
+                    before = int((target.expected[number, :slot] >= 0).sum())
+                    line.insert(before, (self.pair.filler_token_id, "pad", line[before][2]))
         if step.phase == "draft":
             for number, tokens in drafts.items():
                 chips[number] += [(token, "draft", step.round) for token in tokens]
         if step.phase == "verify" and step.verdict is not None:
             for place, judged in enumerate(step.rows):
-                chips[judged.number] += _judged(step.verdict, place, step.round)
-        longest = max(map(len, chips))
-        table = np.full((3, len(chips), longest), -1, dtype=np.int32)
-        table[1] = 0
-        for number, line in enumerate(chips):
-            for place, (token, role, token_round) in enumerate(line):
-                table[:, number, place] = token, _ROLE[role], token_round
-        return freeze(table[0]), freeze(table[1]), freeze(table[2])
+                chips[judged.number] += judged_chips(step.verdict, place, step.round)
+        return chip_tables(chips)
 
     def _violations(
         self, target: CacheFrame, draft: CacheFrame | None, feeds: tuple[FeedFrame, ...]
@@ -376,13 +313,3 @@ def record(pair: ModelPair, prompts: Prompts, config: DecodeConfig | None = None
     for _ in recorder.run():
         pass
     return recorder.trace()
-
-
-def _judged(verdict: Verdict, place: int, number: int) -> list[tuple[int, str, int]]:
-    """This round's tokens of one row: accepted, the target's own, then the rejected drafts."""
-    drafts, kept = verdict.drafts[place], verdict.accepted[place]
-    tokens = verdict.committed[place]
-    last = verdict.closing_role(place)
-    chips = [(token, "accepted", number) for token in tokens[:kept]]
-    chips += [(token, last, number) for token in tokens[kept:]]
-    return chips + [(token, "rejected", number) for token in drafts[kept:]]

@@ -10,8 +10,6 @@ from batchspec.clock import Clock
 from batchspec.drafting import Draft
 from batchspec.row import Row
 
-PHASES = ("prefill", "schedule", "draft", "verify", "synchronize")
-
 
 @dataclass(frozen=True)
 class Step:
@@ -20,7 +18,7 @@ class Step:
     Rows and caches are the live ones, so read them before asking for the next step.
 
     Attributes:
-        phase: one of `PHASES`.
+        phase: one of `trace.PHASES`.
         round: counts from 1; a prefill carries the number of the round it precedes.
         rows: the rows that took part in the phase, in batch order.
         cached_rows: the rows in the caches now, in cache order; finished rows have left.

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from batchspec.config import label_of
 from batchspec.errors import DecodeError
 
 TRACE_VERSION = 2
 READ_VERSIONS = (1, 2)
 """What `Trace.from_json` reads: what version 2 added may be left out."""
+PHASES = ("prefill", "schedule", "draft", "verify", "synchronize")
+"""Those of a round, in order."""
 SLOT_STATES = ("free", "pad", "committed", "draft", "hole", "stale")
 """A cache slot's state; `stale` and a visible `pad` are faults."""
 ROLES = ("none", "prompt", "accepted", "correction", "bonus", "draft", "rejected", "pad")
@@ -204,6 +207,11 @@ class Trace:
     recorder_seconds: float
     source: str = ""
     source_line: int = 0
+
+    @property
+    def label(self) -> str:
+        """What tells its lane from others: as `DecodeConfig.label`."""
+        return label_of(self.strategy, self.settings.get("fault"))
 
     @property
     def first_divergence(self) -> list[int | None]:

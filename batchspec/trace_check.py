@@ -13,10 +13,16 @@ from typing import Any
 import numpy as np
 
 from batchspec.invariants import ERROR_BOUNDS, INVARIANTS
-from batchspec.trace import ROLES, SLOT_STATES, CacheFrame, FeedFrame, Frame, Trace, Violation
-
-PHASES = ("prefill", "schedule", "draft", "verify", "synchronize")
-"""Those of a round, in order; as in `batchspec.step`, which needs torch."""
+from batchspec.trace import (
+    PHASES,
+    ROLES,
+    SLOT_STATES,
+    CacheFrame,
+    FeedFrame,
+    Frame,
+    Trace,
+    Violation,
+)
 
 _MODELS = ("target", "draft")
 _LARGEST = 2**53

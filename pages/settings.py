@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 import batchspec
-from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES
+from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES, label_of
 from batchspec.errors import DecodeError
 from batchspec.faults import FAULTS
 from batchspec.limits import Limits
@@ -33,7 +33,7 @@ NUMBERS = (
 """Field of `Link`, words and element of each number on the page."""
 BREAK_IT = "Break it yourself…"
 BROKEN_LANES = {
-    f"{strategy}+{fault.name}": f"{strategy}: {fault.title}"
+    label_of(strategy, fault.name): f"{strategy}: {fault.title}"
     for strategy in ("eqspec", "exspec", "ragged", "holes", "rollback")
     for fault in FAULTS.values()
     if strategy in fault.strategies

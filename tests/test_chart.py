@@ -104,4 +104,4 @@ def test_charts_need_no_torch() -> None:
         "assert not {'torch', 'transformers', 'gradio'} & set(sys.modules)"
     )
     root = Path(__file__).resolve().parent.parent
-    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=120)
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=120).returncode == 0

@@ -10,8 +10,7 @@ import torch
 from batchspec import DecodeConfig, DecodeError, LiveRun, record
 from batchspec.limits import PUBLIC, Limits
 from batchspec.runs import Runs
-from batchspec.step import PHASES
-from batchspec.trace import Frame
+from batchspec.trace import PHASES, Frame
 from tiny import ROWS, shared_pair
 
 CONFIG = DecodeConfig(draft_tokens=3, max_new_tokens=12, batch_size=2, eos_token_ids=())

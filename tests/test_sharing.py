@@ -12,7 +12,7 @@ from batchspec import DecodeError, Trace
 from batchspec.storyteller.example import LANES, load_example
 from test_trace_check import EVIL, written_by_hand
 from test_visuals import unpacked
-from visuals.opening import LARGEST, lane_name, opened
+from visuals.opening import LARGEST, opened
 from visuals.payload import pack
 from visuals.standalone import standalone_page
 
@@ -63,9 +63,9 @@ def test_the_trace_written_by_hand_is_a_lane() -> None:
 
 def test_a_lane_is_named_by_strategy_and_fault() -> None:
     trace = load_example()[0]
-    assert lane_name(trace) == "pad"
+    assert trace.label == "pad"
     faulty = replace(trace, settings={**trace.settings, "fault": "rows_swapped"})
-    assert lane_name(faulty) == "pad+rows_swapped"
+    assert faulty.label == "pad+rows_swapped"
 
 
 def of_other_prompts() -> str:

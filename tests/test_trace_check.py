@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchspec import DecodeConfig, DecodeError, Trace, record
-from batchspec.step import PHASES
+from batchspec import DecodeConfig, DecodeError, Trace, decode, record
 from batchspec.strategies import STRATEGIES
-from batchspec.trace_check import PHASES as KNOWN_PHASES
+from batchspec.trace import PHASES
 from tiny import ROWS, shared_pair
 from visuals.payload import pack
-from visuals.sentence import cause, sentence, story
+from visuals.sentence import STORY, cause, sentence, story
 
 MARKUP = re.compile(r"</?(b|q|li)>")
 EVIL = '<img src=x onerror=alert(1)> a<b & "q"</script>'
@@ -76,13 +75,15 @@ def told(trace: Trace) -> list[str]:
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_every_run_passes(strategy: str) -> None:
-    Trace.from_json(text_of(strategy))
-    for new_tokens in (0, 1):
-        Trace.from_json(text_of(strategy, new_tokens))
+    for new_tokens in (16, 0, 1):
+        text = text_of(strategy, new_tokens)
+        assert Trace.from_json(text).to_json() == text
 
 
-def test_the_phases_are_those_of_a_step() -> None:
-    assert KNOWN_PHASES == PHASES
+def test_every_phase_has_its_story_and_every_step_is_a_phase() -> None:
+    assert tuple(STORY) == PHASES
+    steps = decode(shared_pair(), ROWS, DecodeConfig("exspec", max_new_tokens=4, batch_size=2))
+    assert {step.phase for step in steps} == set(PHASES)
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from batchspec import DecodeConfig, ModelPair, Trace, record
-from batchspec.trace import ROLES, SLOT_STATES
+from batchspec.trace import PHASES, ROLES, SLOT_STATES
 from tiny import ROWS, noisy, tiny
 from visuals.heatmap import VIEWS, cache_heatmap, mask_heatmap, positions_heatmap
 from visuals.palette import LEGEND, LOOKS, legend_markup, palette_css
 from visuals.payload import pack
 from visuals.player import player_css, player_markup, player_script
-from visuals.sentence import PHASES, cause, quoted, sentence
+from visuals.sentence import cause, quoted, sentence
 
 
 @cache

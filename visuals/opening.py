@@ -34,12 +34,6 @@ def opened(texts: list[Any], most: int) -> str:
     return pack(traces, file=True)
 
 
-def lane_name(trace: Trace) -> str:
-    """The lane's name on the page: its strategy, and its fault after a plus."""
-    fault = trace.settings.get("fault")
-    return f"{trace.strategy}+{fault}" if fault else trace.strategy
-
-
 def _parts(text: str, most: int) -> Iterator[str]:
     """The traces of a file, each as text."""
     if not text.lstrip().startswith("["):
@@ -69,7 +63,7 @@ def _expect_room(lanes: int, most: int) -> None:
 
 def _check(traces: list[Trace], most: int) -> None:
     _expect_room(len(traces), most)
-    names = [lane_name(trace) for trace in traces]
+    names = [trace.label for trace in traces]
     if len(set(names)) < len(names):
         raise DecodeError(
             f"Each strategy can be opened once, and here are {', '.join(names)!r:.90}."

@@ -11,9 +11,9 @@ from typing import Any
 
 from batchspec.faults import FAULTS
 from batchspec.invariants import ERROR_BOUNDS, INVARIANTS
-from batchspec.trace import ROLES, SLOT_STATES, Frame, Trace
+from batchspec.trace import PHASES, ROLES, SLOT_STATES, Frame, Trace
 from visuals.heatmap import VIEWS
-from visuals.sentence import PHASES, cause, sentence, story
+from visuals.sentence import cause, sentence, story
 
 
 def pack(traces: Sequence[Trace], live: bool = False, **more: Any) -> str:
@@ -64,6 +64,7 @@ def _constant(trace: Trace) -> dict[str, Any]:
     """What of a lane stays as it is while the run goes on."""
     fault = FAULTS.get(trace.settings.get("fault", ""))
     return {
+        "name": trace.label,
         "fault": fault and {"title": fault.title, "words": fault.words},
         "error_bound": {
             "target": ERROR_BOUNDS[trace.dtype],

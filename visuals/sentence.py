@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchspec.trace import ROLES, SLOT_STATES
+from batchspec.trace import PHASES, ROLES, SLOT_STATES
 
 if TYPE_CHECKING:
     from batchspec.trace import Frame, Trace, Violation
@@ -28,7 +28,6 @@ STORY = {
 
 _PAD, _STALE, _HOLE = map(SLOT_STATES.index, ("pad", "stale", "hole"))
 _WON = tuple(map(ROLES.index, ("accepted", "correction", "bonus")))
-PHASES = tuple(STORY)
 _CAUSES = ("I2", "I1", "I3", "I4")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 

@@ -47,12 +47,7 @@ class Plan:
 
     def runs(self, method: str) -> bool:
         """Whether the pair can run it at all."""
-        if method == TRANSFORMERS:
-            return True
-        strategy = STRATEGIES[method]
-        return (self.pair.skips_holes or not strategy.leaves_holes) and (
-            self.pair.takes_query_masks or not strategy.needs_query_masks
-        )
+        return method == TRANSFORMERS or not STRATEGIES[method].refusal(self.pair)
 
     @property
     def drafting(self) -> list[str]:

@@ -82,6 +82,22 @@ class Strategy(ABC):
         self.realigned = False
         self.lines: Lines | None = None
 
+    @classmethod
+    def refusal(cls, pair: ModelPair) -> str:
+        """Why it cannot be right on this pair, in a sentence; empty where it can."""
+        if cls.leaves_holes and not pair.skips_holes:
+            return (
+                f"{cls.name} leaves hidden slots inside a row, and a model of this pair measures "
+                "distance or a window in slots, hidden ones included: choose another strategy."
+            )
+        if cls.needs_query_masks and not pair.takes_query_masks:
+            return (
+                f"{cls.name} lets every row write at slots of its own, but a model of this pair "
+                "applies the causal rule by slot, whatever mask it is given: choose another "
+                "strategy."
+            )
+        return ""
+
     def _drafter(self, pair: ModelPair) -> Drafter:
         if isinstance(pair.draft, NGramDraft):
             return NGramDrafter(pair.draft)

@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-from batchspec.step import PHASES
 from batchspec.storyteller.example import LANES, load_example
-from batchspec.trace import CacheFrame, Frame, Trace
+from batchspec.trace import PHASES, CacheFrame, Frame, Trace
 from browser.served import READY
 
 PATIENCE = 120_000

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from batchspec.step import PHASES
-from batchspec.trace import Trace
+from batchspec.trace import PHASES, Trace
 from browser.driving import at, example_traces, last, painted, press, reach, steps, to
 
 STEPS = steps(list(example_traces().values()))
@@ -109,6 +108,7 @@ def test_keys_step_by_phase_and_by_round(example: Page) -> None:
     press(example, "End", len(STEPS) - 1)
     press(example, "ArrowLeft", len(STEPS) - 2)
     press(example, "Home", 0)
+    assert (at(example, "round"), at(example, "phase")) == tuple(map(str, STEPS[0]))
 
 
 @pytest.mark.parametrize("name", list(FLAGS))
