@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from batchspec.errors import DecodeError
 from batchspec.limits import Limits
 from batchspec.storyteller import EXAMPLES
 from pages.models import MODELS, PAIRS, PLOTLY_ADDRESS, pair_named, warning
+from pages.settings import whole_number
+from visuals.player import charts_script
 
 if TYPE_CHECKING:
     from batchspec.bench.measuring import Progress
@@ -26,34 +29,6 @@ REPEATS, NEW_TOKENS = 3, 32
 REDRAW = 3.0
 """Seconds between two drawings of the charts."""
 TEMPLATE = '<div id="charts"></div><div class="tables"></div><p class="conditions"></p>'
-DRAW = """
-const charts = element.querySelector("#charts");
-let plotly = null;
-const load = () => plotly ??= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = props.plotly;
-    script.onload = resolve;
-    script.onerror = reject;
-    document.head.append(script);
-});
-async function draw() {
-    const { figures = [], tables = "", conditions = "" } = JSON.parse(props.value || "{}");
-    element.querySelector(".tables").innerHTML = tables;
-    element.querySelector(".conditions").textContent = conditions;
-    if (figures.length) await load();
-    const ink = getComputedStyle(element).color;
-    while (charts.children.length > figures.length) charts.lastChild.remove();
-    while (charts.children.length < figures.length) charts.append(document.createElement("div"));
-    figures.forEach((figure, place) => {
-        const layout = { ...figure.layout, font: { ...figure.layout.font, color: ink } };
-        Object.assign(layout, { paper_bgcolor: "transparent", plot_bgcolor: "transparent" });
-        const settings = { responsive: true, displaylogo: false };
-        window.Plotly.react(charts.children[place], figure.data, layout, settings);
-    });
-}
-watch("value", draw);
-draw();
-"""
 CSS = """
 #charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:12px}
 #charts>div{min-width:0;overflow:hidden}
@@ -67,14 +42,14 @@ CSS = """
 """
 
 
-def measure(
+def run_benchmark(
     name: str,
     prompts: str,
     experiments: list[str],
     methods: list[str],
     sizes: list[int],
-    tokens: float,
-    repeats: float,
+    tokens: float | None,
+    repeats: float | None,
 ) -> Iterator[tuple[object, str, str]]:
     """Run the benchmark; yields figures, how far it is, and what is wrong, as it goes."""
     from batchspec.bench.experiments import Plan
@@ -82,16 +57,17 @@ def measure(
 
     lines = [line for line in prompts.splitlines() if line.strip()]
     try:
-        config = DecodeConfig(max_new_tokens=int(tokens or 0))
-        limits = Limits.of_this_page()
-        if limits:
-            limits.check(lines, config)
-            if repeats > REPEATS:
-                raise DecodeError(f"This public page repeats a run at most {REPEATS} times.")
         if not methods or not sizes:
             raise DecodeError("Choose at least one method and one batch size.")
+        config = DecodeConfig(max_new_tokens=whole_number("New tokens", tokens))
+        times = whole_number("Repeats", repeats)
+        limits = Limits.of_this_page()
+        if limits:
+            limits.check(lines, replace(config, batch_size=max(sizes)))
+            if times > REPEATS:
+                raise DecodeError(f"This public page repeats a run at most {REPEATS} times.")
         plan = Plan(pair_named(name), config, methods, sorted(sizes))
-        progress = measure(plan, lines, experiments, int(repeats or 0))
+        progress = measure(plan, lines, experiments, times)
         drawn = -REDRAW
         while True:
             with MODELS:
@@ -175,9 +151,9 @@ def build_benchmark() -> None:
                 cancel = gr.Button("Cancel", elem_id="cancel-benchmark")
     message = gr.HTML("", elem_id="message")
     state = gr.HTML("", elem_id="bench-state")
-    charts = gr.HTML("", html_template=TEMPLATE, js_on_load=DRAW, plotly=PLOTLY_ADDRESS)
+    charts = gr.HTML("", html_template=TEMPLATE, js_on_load=charts_script(), plotly=PLOTLY_ADDRESS)
     running = start.click(
-        measure,
+        run_benchmark,
         inputs=[pair, prompts, experiments, methods, sizes, tokens, repeats],
         outputs=[charts, state, message],
         show_progress="hidden",

@@ -50,15 +50,9 @@ def build_debugger(page: gr.Blocks) -> None:
     # A page that is only looked at asks the server nothing more once it is there.
     run_link = gr.Button("Run the link", visible="hidden", elem_id="run-link")
     opened.then(None, js=RUN_LINK)
-    run_link.click(
-        open_link,
-        inputs=settings,
-        outputs=[player, message],
-        show_progress_on=message,
-        api_visibility="private",
-    )
     page.unload(leave)
-    for button, start in zip(buttons, (open_to_run, open_by_hand), strict=True):
+    starts = (open_link, open_to_run, open_by_hand)
+    for button, start in zip((run_link, *buttons), starts, strict=True):
         button.click(
             start,
             inputs=settings,

@@ -124,7 +124,7 @@ def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
     if len(link.lanes) > MOST_LANES:
         raise DecodeError(f"There is room for {MOST_LANES} lanes, not {len(link.lanes)}.")
     settings: dict[str, Any] = {
-        name: _whole(words, getattr(link, field))
+        name: whole_number(words, getattr(link, field))
         for field, name, words in (
             ("k", "draft_tokens", "K"),
             ("tokens", "max_new_tokens", "New tokens"),
@@ -161,7 +161,12 @@ def _number(name: str, value: float | None) -> float:
     return value
 
 
-def _whole(name: str, value: float | None) -> int:
+def whole_number(name: str, value: float | None) -> int:
+    """The number in a field.
+
+    Raises:
+        DecodeError: it is empty, or no whole number that is kept exactly.
+    """
     number = _number(name, value)
     # Beyond it, neither a browser nor JSON keeps whole numbers apart.
     if not abs(number) <= MOST_WHOLE:

@@ -11,9 +11,9 @@ from visuals.palette import LOOKS, legend_markup, palette_css
 _FOLDER = Path(__file__).parent / "player"
 _SCRIPTS = (
     *("trace", "timeline", "rows", "tokens", "slots", "mask", "verdict", "history", "ledger"),
-    *("pool", "source", "table", "card", "large"),
+    *("pool", "source", "table", "card", "plotly", "large"),
     *("trace_file", "slot_table", "picture", "page_file", "import"),
-    *("player", "highlight", "transport", "live", "share"),
+    *("player", "highlight", "transport", "address", "live", "share"),
 )
 
 
@@ -30,6 +30,11 @@ def player_css() -> str:
 def player_script() -> str:
     """The player's script; it expects `element`, `props` and `watch` in its scope."""
     return "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+
+
+def charts_script() -> str:
+    """The script of a page part that draws Plotly figures; it expects what the player's does."""
+    return _read("plotly.js") + _read("charts.js")
 
 
 def player_palette() -> dict[str, Any]:

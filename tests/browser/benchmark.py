@@ -11,29 +11,13 @@ import tempfile
 from pathlib import Path
 
 import psutil
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from batchspec.storyteller import EXAMPLES
-from browser.served import READY, chromium, served_page
+from browser.driving import PATIENCE, PAUSED, RUNNING, TIME_KEYS, ask, finish, last, opened
+from browser.served import chromium, served_page, server_of
 
 ROWS, NEW_TOKENS, SESSIONS = 8, 64, 20
-STEPS = """async () => {
-    const player = document.querySelector("#player"), times = [];
-    const step = (key) => new Promise((done) => {
-        const before = player.dataset.frame, started = performance.now();
-        new MutationObserver((_, watch) => {
-            if (player.dataset.frame === before) return;
-            watch.disconnect();
-            times.push(performance.now() - started);
-            done();
-        }).observe(player, { attributes: true });
-        document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-    });
-    const count = Number(player.dataset.frames) - 1;
-    for (const key of ["ArrowRight", "ArrowLeft"])
-        for (let place = 0; place < count; place += 1) await step(key);
-    return times;
-}"""
 SCRUB = """async () => {
     const player = document.querySelector("#player");
     const range = player.querySelector("input[type=range]");
@@ -57,7 +41,8 @@ def main() -> None:
         served_page(Path(folder)) as address,
         chromium() as browser,
     ):
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page = opened(browser, address)
+        page.set_viewport_size({"width": 1440, "height": 900})
         received: list[int] = []
         page.on(
             "response",
@@ -65,48 +50,29 @@ def main() -> None:
                 received.append(len(answer.body())) if "component_server" in answer.url else None
             ),
         )
-        _open(page, address)
-        page.click("#run")
-        page.wait_for_selector('#player[data-live="live"]', timeout=120_000)
+        _ask(page)
+        finish(page)
         print(f"trace payload: {sum(received) / 1e6:.2f} MB in {len(received)} pieces")
-        _print_milliseconds("recorded step", page.evaluate(STEPS))
+        keys = ["ArrowRight"] * last(page) + ["ArrowLeft"] * last(page)
+        _print_milliseconds("recorded step", page.evaluate(TIME_KEYS, keys))
         print(f"scrubbing: {page.evaluate(SCRUB):.0f} pictures a second")
         _print_milliseconds("live step", _live_steps(page))
         page.close()
         _print_memory(browser, address)
 
 
-def _open(page: Page, address: str, **settings: int) -> None:
-    page.goto(f"{address}/?__theme=light")
-    page.wait_for_selector(READY, timeout=60_000)
-    page.fill("#prompts textarea", "\n".join(EXAMPLES * (ROWS // len(EXAMPLES))))
-    page.fill("#k input", "4")
-    page.fill("#batch-size input", str(ROWS))
-    page.fill("#new-tokens input", str(NEW_TOKENS))
+def _ask(page: Page, button: str = "#run") -> None:
+    prompts = "\n".join(EXAMPLES * (ROWS // len(EXAMPLES)))
+    ask(page, prompts, button, k="4", batch_size=str(ROWS), new_tokens=str(NEW_TOKENS))
 
 
 def _live_steps(page: Page) -> list[float]:
     """Milliseconds from key to painted picture, the models run in between."""
-    page.click("#by-hand")
-    page.wait_for_selector('#player[data-live="live"][data-frames="1"][data-frame="0"]')
-    page.wait_for_selector("[data-run=on]")
-    times = []
-    while page.locator("[data-run=on]").is_visible():
-        times.append(
-            page.evaluate(
-                """() => new Promise((done) => {
-                    const player = document.querySelector("#player");
-                    const before = player.dataset.frame, started = performance.now();
-                    new MutationObserver((_, watch) => {
-                        if (player.dataset.frame === before) return;
-                        watch.disconnect();
-                        done(performance.now() - started);
-                    }).observe(player, { attributes: true });
-                    const key = "ArrowRight";
-                    document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-                })"""
-            )
-        )
+    _ask(page, "#by-hand")
+    page.wait_for_selector(PAUSED, timeout=PATIENCE)
+    times: list[float] = []
+    while page.locator(PAUSED).count():
+        times += page.evaluate(TIME_KEYS, ["ArrowRight"])
     return times
 
 
@@ -117,25 +83,22 @@ def _print_milliseconds(name: str, times: list[float]) -> None:
     )
 
 
-def _print_memory(browser: object, address: str) -> None:
+def _print_memory(browser: Browser, address: str) -> None:
     """What open sessions add, each with a finished run, then each with one stopped on its way."""
-    port = int(address.rsplit(":", 1)[1])
-    listening = (c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
-    server = psutil.Process(next(c.pid for c in listening if c.laddr.port == port))
+    server = server_of(address)
     before = server.memory_info().rss
-    pages = [browser.new_page() for _ in range(SESSIONS)]
+    pages = [opened(browser, address) for _ in range(SESSIONS)]
     for page in pages:
-        _open(page, address)
-        page.click("#run")
-        page.wait_for_selector('#player[data-live="live"]', timeout=120_000)
+        _ask(page)
+        finish(page)
     _print_added("finished", before, server)
     before = server.memory_info().rss
     for page in pages:
-        page.click("#run")
-        page.wait_for_selector('#player[data-live="running"]')
+        _ask(page)
+        page.wait_for_selector(RUNNING, timeout=PATIENCE)
         page.wait_for_function("Number(document.querySelector('#player').dataset.frames) > 40")
         page.click("[data-run=stop]")
-        page.wait_for_selector('#player[data-live="live"]', timeout=120_000)
+        page.wait_for_selector(PAUSED, timeout=PATIENCE)
     _print_added("stopped half way", before, server)
 
 

@@ -14,7 +14,26 @@ from browser.served import READY
 
 PATIENCE = 120_000
 """Milliseconds that a run of models may take on a busy machine."""
+RUNNING = '#player[data-live="running"]'
+PAUSED = '#player[data-live="live"]:has([data-run=on]:not([hidden]))'
 FINISHED = '#player[data-live="live"]:has([data-run=on][hidden])'
+
+TIME_KEYS = """async (keys) => {
+    const player = document.querySelector("#player"), times = [];
+    const press = (key) => new Promise((done) => {
+        const before = player.dataset.frame, started = performance.now();
+        new MutationObserver((_, watch) => {
+            if (player.dataset.frame === before) return;
+            watch.disconnect();
+            times.push(performance.now() - started);
+            done();
+        }).observe(player, { attributeFilter: ["data-frame"] });
+        document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    });
+    for (const key of keys) await press(key);
+    return times;
+}"""
+"""Milliseconds from each key to the painted picture; each must lead to another frame."""
 
 
 @cache

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +72,13 @@ def _wait_for(place: str, server: subprocess.Popen[bytes], log: Path) -> None:
         except OSError:
             time.sleep(0.2)
     raise RuntimeError(f"the page did not start:\n{log.read_text()}")
+
+
+def server_of(address: str) -> psutil.Process:
+    """The process that listens at the address."""
+    port = int(address.rsplit(":", 1)[1])
+    listening = (c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
+    return psutil.Process(next(c.pid for c in listening if c.laddr.port == port))
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from batchspec.limits import PUBLIC
 from browser.driving import PATIENCE
+from pages.benchmark import run_benchmark
 
 
 def opened(page: Page, tokens: str, repeats: str) -> None:
@@ -44,3 +47,23 @@ def test_bad_input_is_said_in_a_sentence(page: Page) -> None:
     page.get_by_label("Repeats").fill("0")
     page.click("#run-benchmark")
     expect(page.locator("#message")).to_contain_text("repeats must be at least 1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sizes": [1, 32]}, "at most 16 rows a batch, not 32"),
+        ({"tokens": 1000}, "at most 128 new tokens"),
+        ({"repeats": 50}, "at most 3 times"),
+        ({"tokens": 2.5}, "New tokens must be a whole number, not 2.5"),
+        ({"repeats": None}, "A number is missing: fill in Repeats"),
+        ({"sizes": []}, "one method and one batch size"),
+    ],
+)
+def test_a_public_page_measures_no_more_than_it_runs(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], words: str
+) -> None:
+    monkeypatch.setenv(PUBLIC, "1")
+    asked = {"sizes": [1], "tokens": 4, "repeats": 1, **changes}
+    (said,) = run_benchmark("storyteller", "One, two,", ["5a"], ["eqspec"], **asked)
+    assert words in said[2]

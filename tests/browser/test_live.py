@@ -18,6 +18,8 @@ from batchspec.config import DecodeConfig
 from browser.driving import (
     FINISHED,
     PATIENCE,
+    PAUSED,
+    RUNNING,
     ask,
     at,
     finish,
@@ -34,8 +36,6 @@ from pages import serving
 MANY = "\n".join(["My cat sleeps."] * 12)
 LONG = {"k": "2", "batch_size": "1", "new_tokens": "300"}
 """Prompts and numbers of a run that nobody waits for to end."""
-RUNNING = '#player[data-live="running"]'
-PAUSED = '#player[data-live="live"]:has([data-run=on]:not([hidden]))'
 WATCH = """() => {
     const player = document.querySelector("#player"), bar = player.querySelector(".share");
     window.seen = [];

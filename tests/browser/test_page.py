@@ -5,12 +5,23 @@ from __future__ import annotations
 import statistics
 from urllib.parse import urlencode
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.driving import LANES, ask, at, cache_of, example_traces, finish, press, run, shown, to
-from browser.served import READY
+from browser.driving import (
+    LANES,
+    TIME_KEYS,
+    ask,
+    at,
+    cache_of,
+    example_traces,
+    finish,
+    press,
+    run,
+    shown,
+    to,
+)
+from browser.served import READY, server_of
 
 
 def test_the_example_is_recorded_and_the_first_step_shows_something(page: Page) -> None:
@@ -176,6 +187,25 @@ def test_a_view_opens_large_and_follows_the_cursor(page: Page) -> None:
     assert page.locator("#player dialog[open]").count() == 0
 
 
+def test_a_large_view_of_a_live_run_has_room_for_all_its_slots(page: Page) -> None:
+    run(page, "One day, a fox", k="2", new_tokens="6", batch_size="1")
+    press(page, "End", int(at(page, "frames")) - 1)
+    page.keyboard.press("ArrowLeft")
+    for view in ("cache", "positions"):
+        page.click(f'[data-lane="eqspec"] [data-large="{view}"]')
+        page.wait_for_selector("#player dialog .js-plotly-plot .heatmaplayer image")
+        figure = page.evaluate(
+            """() => {
+                const { data, layout } = document.querySelector("#player dialog .js-plotly-plot");
+                return [data[0].z[0].length, layout.xaxis.range[1], data[0].zmax];
+            }"""
+        )
+        slots, edge, most = figure
+        assert slots > 4 and edge >= slots - 0.5
+        assert view == "cache" or most >= slots - 2
+        page.click("#player dialog [data-close]")
+
+
 def test_two_people_step_their_own_traces(browser: Browser, address: str) -> None:
     pages = [browser.new_page() for _ in range(2)]
     texts = ("Tom has a drum.", "My cat sleeps.")
@@ -191,10 +221,7 @@ def test_two_people_step_their_own_traces(browser: Browser, address: str) -> Non
 
 
 def test_the_server_stays_under_a_gigabyte(address: str) -> None:
-    port = int(address.rsplit(":", 1)[1])
-    listening = (c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
-    server = next(c.pid for c in listening if c.laddr.port == port)
-    resident = psutil.Process(server).memory_info().rss
+    resident = server_of(address).memory_info().rss
     print(f"\nserver: {resident / 1e6:.0f} MB resident")
     assert resident < 1e9
 
@@ -203,24 +230,8 @@ def test_time_from_key_to_painted_picture(page: Page) -> None:
     """Prints the median: two lanes of eight rows, recorded frames, in both directions."""
     lines = page.input_value("#prompts textarea").splitlines()
     run(page, "\n".join(lines * 2), batch_size="8")
-    milliseconds = page.evaluate(
-        """async () => {
-            const player = document.querySelector("#player"), times = [];
-            const press = (key) => new Promise((done) => {
-                const start = performance.now();
-                new MutationObserver((_, observer) => {
-                    observer.disconnect();
-                    times.push(performance.now() - start);
-                    done();
-                }).observe(player, { attributeFilter: ["data-frame"] });
-                document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-            });
-            const count = Math.min(60, Number(player.dataset.frames) - 1);
-            for (let step = 0; step < count; step += 1) await press("ArrowRight");
-            for (let step = 0; step < count; step += 1) await press("ArrowLeft");
-            return times;
-        }"""
-    )
+    keys = ["ArrowRight"] * 60 + ["ArrowLeft"] * 60
+    milliseconds = page.evaluate(TIME_KEYS, keys)
     assert len(milliseconds) == 120
     median, worst = statistics.median(milliseconds), max(milliseconds)
     print(f"\nstep: median {median:.0f} ms, worst {worst:.0f} ms, {len(milliseconds)} steps")

@@ -1,23 +1,15 @@
 // A view opened large: a Plotly heatmap over all slots, filled from the frame.
 
-let plotly = null;
-function loadPlotly(address) {
-  plotly ??= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = address;
-    script.onload = resolve;
-    script.onerror = () => reject(new Error("plotly.js did not load"));
-    document.head.append(script);
-  });
-  return plotly;
-}
-
 const isShown = (lane, cache, row, slot) =>
   !["free", "pad"].includes(lane.slot_states[cache.state[row][slot]]);
 
 function largeFigure(lane, frame, view, state) {
   const figure = structuredClone(lane.figures[view]);
   const data = figure.data[0];
+  // Over all frames there are, so that nothing jumps from one to the next.
+  const most = (values) => Math.max(1, ...lane.frames.map((one) => Math.max(0, ...values(one.target))));
+  figure.layout.xaxis.range = [-0.5, most((cache) => [cache.state[0].length]) - 0.5];
+  if (view === "positions") data.zmax = most((cache) => cache.position.flat());
   if (view === "mask") {
     const { model, queries } = maskOf(frame, state.row);
     data.z = queries.map((query) => [...query.allowed].map(

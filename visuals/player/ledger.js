@@ -3,7 +3,7 @@
 function workMarkup(lane, frame, state, number) {
   const parts = lane.frames.filter((other) => other.round === frame.round && other.phase !== "prefill");
   const total = parts.reduce((sum, part) => sum + part.seconds, 0);
-  const scale = Math.max(...state.payload.lanes.map((other) => other.roundSeconds[frame.round] || 0), total);
+  const scale = Math.max(...payload.lanes.map((other) => other.roundSeconds[frame.round] || 0), total);
   const time = parts.map((part) => segment(part.phase, part.seconds / scale, `${part.phase} ${milliseconds(part.seconds)}`));
   const work = lane.totals[number];
   const kept = work.computed - work.filler - work.rejected;

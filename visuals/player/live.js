@@ -1,6 +1,6 @@
-// Runs as they are computed, and the address that makes them again.
+// Runs as they are computed: asked for piece by piece, stopped, and driven by hand.
 
-let running = null, following = false, noted = "", opening = openingOf(location.search);
+let running = null, following = false;
 const POLL = 80; // milliseconds between two looks at a run
 
 const isRunning = () => running !== null;
@@ -8,16 +8,12 @@ const follow = (on) => { following = on; };
 const counts = () => payload.lanes.map((lane) => lane.frames.length);
 const isOver = () => payload.lanes.every((lane) => lane.ended);
 
-function say(words) {
-  write(find(".state"), words);
-}
-
 function describe(note = "") {
   const { live, pair, machine, run } = payload;
-  const how = { running: "running", paused: "paused: → runs the next phase" };
-  const what = !run || isOver() ? "" : ` · ${how[isRunning() ? "running" : "paused"]}`;
-  const share = run && !isOver() ? ` · ${Math.round(100 * (payload.share || 0))} %` : "";
-  say(`<b>${live}</b>${what}${share} · ${escapeText(pair)} · ${escapeText(machine)}${note && ` · <b class="bad">${escapeText(note)}</b>`}`);
+  const how = isRunning() ? "running" : "paused: → runs the next phase";
+  const way = run && !isOver() ? ` · ${how} · ${Math.round(100 * (payload.share || 0))} %` : "";
+  const wrong = note && ` · <b class="bad">${escapeText(note)}</b>`;
+  write(find(".state"), `<b>${live}</b>${way} · ${escapeText(pair)} · ${escapeText(machine)}${wrong}`);
   find("[data-run=stop]").hidden = !isRunning();
   find("[data-run=on]").hidden = !run || isRunning() || isOver() || payload.gone;
   if (root.dataset.live && steps.length) root.dataset.live = isRunning() ? "running" : live;
@@ -113,63 +109,6 @@ root.addEventListener("click", (event) => {
   if (what === "stop") stopRun();
   else if (what === "on") runOn();
 });
-
-// The address holds what made the picture: settings from the server, and what is looked at.
-function openingOf(search) {
-  const query = new URLSearchParams(search), complaints = [];
-  const number = (name) => {
-    if (!query.has(name)) return undefined;
-    const value = Number(query.get(name));
-    if (Number.isInteger(value) && value >= 0) return value;
-    complaints.push(`The link gives ${name} as "${query.get(name).slice(0, 40)}", no whole number.`);
-    return undefined;
-  };
-  const among = (name, known) => {
-    const value = query.get(name);
-    if (value === null || known.includes(value)) return value ?? undefined;
-    complaints.push(`The link gives ${name} as "${value.slice(0, 40)}", which is not here.`);
-    return undefined;
-  };
-  const names = query.get("views")?.split(",");
-  const views = names?.filter((name) => VIEWS[name]);
-  if (names && views.length < names.length) complaints.push("The link names views that are not here.");
-  return {
-    frame: number("frame"), row: number("row"), model: among("cache", ["target", "draft"]),
-    shows: among("shows", ["state", "error"]), views, complaints, live: query.has("prompts"),
-  };
-}
-
-// What the link asked to look at, once the run has come so far.
-function arrive() {
-  if (!opening || opening.live !== (payload.live === "live")) return;
-  if (opening.frame >= steps.length && !isOver()) return;
-  const { frame, row, model, shows, views, complaints } = opening;
-  opening = null;
-  if (views) for (const name of Object.keys(VIEWS)) toggleView(name, views.includes(name));
-  if (model) choose("model", model);
-  if (shows) choose("shows", shows);
-  if (row !== undefined) chooseRow(Math.min(row, payload.lanes[0].prompts.length - 1));
-  if (frame !== undefined) go(frame);
-  if (frame >= steps.length) complaints.push(`The link asks for phase ${frame}, but the run has ${steps.length}.`);
-  if (complaints.length) describe(complaints.join(" "));
-}
-
-let noting = null;
-function noteAddress() {
-  if (opening) return;
-  clearTimeout(noting);
-  noting = setTimeout(() => {
-    const query = new URLSearchParams(payload.link || ""), theme = new URLSearchParams(location.search).get("__theme");
-    query.set("frame", cursor);
-    query.set("row", state.row);
-    if (state.model !== "target") query.set("cache", state.model);
-    if (state.shows !== "state") query.set("shows", state.shows);
-    if (Object.entries(VIEWS).some(([name, view]) => state.views.has(name) !== Boolean(view.on)))
-      query.set("views", [...state.views].join(","));
-    if (theme) query.set("__theme", theme);
-    history.replaceState(history.state, "", `?${query}`);
-  }, 200);
-}
 
 let shown = null;
 async function receive() {

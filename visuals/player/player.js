@@ -3,13 +3,13 @@
 const root = element.querySelector("#player");
 const find = (selector) => root.querySelector(selector);
 const state = {
-  payload: null, model: "target", shows: "state", row: 0, columns: 32, palette: props.palette, views: new Set(),
+  model: "target", shows: "state", row: 0, columns: 32, palette: props.palette, views: new Set(),
 };
 let payload = null, steps = [], cursor = 0, wanted = null;
 
 // In the order of a lane; `on` is what a new visitor sees.
 const VIEWS = {
-  pool: { title: "Pool", on: true, markup: poolMarkup, has: (lane) => lane.settings.strategy === "exspec" },
+  pool: { title: "Pool", on: true, markup: poolMarkup, has: (lane) => lane.strategy === "exspec" },
   tokens: { title: "Tokens", on: true, draw: tokensView },
   cache: { title: "KV cache", on: true, draw: cacheView, large: true },
   positions: { title: "Position IDs", on: true, draw: positionsView, large: true },
@@ -42,19 +42,18 @@ function laneShell(lane) {
 
 // Take a whole payload: the lanes anew, the cursor at the first phase.
 function show(next) {
-  payload = state.payload = next;
+  payload = next;
   const { roles, slot_states, invariants } = payload;
   for (const lane of payload.lanes) {
     const { frames } = lane;
     Object.assign(lane, {
-      roles, slot_states, invariants, name: laneName(lane), frames: [], totals: [], width: {}, roundSeconds: {}, verdicts: [],
+      roles, slot_states, invariants, frames: [], totals: [], width: {}, roundSeconds: {}, verdicts: [],
       ended: !payload.run,
     });
     absorb(lane, frames);
   }
   state.row = Math.min(state.row, payload.lanes[0].prompts.length - 1);
-  const hasPool = payload.lanes.some(VIEWS.pool.has);
-  find('[data-toggle="pool"]').hidden = !hasPool;
+  find('[data-toggle="pool"]').hidden = !payload.lanes.some(VIEWS.pool.has);
   root.style.setProperty("--parts", Object.keys(VIEWS).length + 1);
   find(".lanes").innerHTML = payload.lanes.map(laneShell).join("");
   find(".row-picker").innerHTML = payload.lanes[0].prompts.map((_, row) => `<option value="${row}">row ${row}</option>`).join("");
@@ -65,8 +64,6 @@ function show(next) {
   measureColumns();
   go(0);
 }
-
-const laneName = (lane) => (lane.settings.fault ? `${lane.strategy}+${lane.settings.fault}` : lane.strategy);
 
 // The scrubber as long as the run is now.
 function columnsChanged() {
@@ -159,7 +156,7 @@ function slide(section, frame) {
 
 function captions(section, lane, frame) {
   const caption = (view, text) => write(section.querySelector(`[data-caption="${view}"]`), text);
-  if (lane.settings.strategy === "exspec") caption("pool", poolCaption(lane, frame));
+  if (VIEWS.pool.has(lane)) caption("pool", poolCaption(lane, frame));
   caption("tokens", frame.phase === "draft" ? "drafted" : "accepted this round");
   const shown = state.shows === "error" ? "power of ten of the K/V error" : slotRange(lane, frame, state);
   const moved = frame.slots_moved && frame.bytes_moved
