@@ -65,7 +65,8 @@ def test_until_the_end_the_reference_is_what_is_known_of_it() -> None:
         for known, reference in zip(trace.reference, whole.reference, strict=True):
             assert known == reference[: len(known)]
         diverged = diverged or any(d is not None for d in trace.first_divergence)
-    assert diverged
+    assert diverged and trace.reference == whole.reference
+    assert max(map(len, trace.reference)) > 1 + max(filter(None, trace.first_divergence))
 
 
 def test_bad_input_is_found_before_a_run_is_made() -> None:

@@ -93,6 +93,29 @@ def test_stop_pauses_a_run_that_stays_steppable_and_can_be_run_on(page: Page) ->
     assert outputs(page).rstrip().endswith(text.rstrip())
 
 
+def test_a_stop_that_comes_when_all_is_over_finds_nothing_wrong(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if '"frames"' in (route.request.post_data or "") and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/component_server*", hold)
+    with page.expect_request("**/component_server*"):
+        ask(page, "My sister", k="2", batch_size="1", new_tokens="4")
+    page.wait_for_selector('#player [data-run="stop"]', timeout=PATIENCE)
+    page.wait_for_timeout(3000)  # the models write four tokens in a fraction of it
+    assert held
+    with page.expect_response("**/component_server*"):
+        page.click('#player [data-run="stop"]')
+    held[0].continue_()
+    finish(page)
+    press(page, "End", last(page))
+    assert "no longer" not in state(page) and state(page).startswith("live")
+
+
 def test_stop_takes_effect_before_the_next_phase() -> None:
     pair = batchspec.load_pair("storyteller")
     made = batchspec.LiveRun(pair, ["My sister"], [DecodeConfig(max_new_tokens=200)])
