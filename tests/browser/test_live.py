@@ -33,6 +33,7 @@ from browser.driving import (
 )
 from pages import serving
 
+SERVER = re.compile("component_server")
 MANY = "\n".join(["My cat sleeps."] * 12)
 LONG = {"k": "2", "batch_size": "1", "new_tokens": "300"}
 """Prompts and numbers of a run that nobody waits for to end."""
@@ -102,13 +103,13 @@ def test_a_stop_that_comes_when_all_is_over_finds_nothing_wrong(page: Page) -> N
         else:
             route.continue_()
 
-    page.route("**/component_server*", hold)
-    with page.expect_request("**/component_server*"):
+    page.route(SERVER, hold)
+    with page.expect_request(SERVER):
         ask(page, "My sister", k="2", batch_size="1", new_tokens="4")
     page.wait_for_selector('#player [data-run="stop"]', timeout=PATIENCE)
     page.wait_for_timeout(3000)  # the models write four tokens in a fraction of it
     assert held
-    with page.expect_response("**/component_server*"):
+    with page.expect_response(SERVER):
         page.click('#player [data-run="stop"]')
     held[0].continue_()
     finish(page)
@@ -189,13 +190,12 @@ def test_a_run_that_the_server_has_forgotten_says_so(page: Page) -> None:
         asked["data"] = json.loads(re.sub(r'"[\w-]{22}"', '"long-ago"', json.dumps(asked["data"])))
         route.continue_(post_data=json.dumps(asked))
 
-    server = re.compile("component_server")
-    page.route(server, forget)
+    page.route(SERVER, forget)
     page.locator("#player").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#player .state")).to_contain_text("no longer on the server")
     assert page.locator('#player [data-run="on"]').is_hidden()
-    page.unroute(server)
+    page.unroute(SERVER)
     reach(page, 0)
     run(page, "My sister", new_tokens="4", batch_size="1")
     assert "no longer" not in state(page)
