@@ -122,7 +122,7 @@ def pack_rows(tokenizer: PreTrainedTokenizerFast, seed: int, length: int) -> Ite
         yield row[:length]
 
 
-def build_optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:
+def build_optimizers(model: torch.nn.Module) -> list[torch.optim.Optimizer]:
     """Give the matrices of the layers to Muon, the embeddings and norms to AdamW."""
     matrices: list[torch.nn.Parameter] = []
     others: list[torch.nn.Parameter] = []

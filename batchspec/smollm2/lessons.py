@@ -1,0 +1,134 @@
+"""What the draft learns from: the target's own questions and its own greedy answers to them.
+
+A chat model that is shown the head of a user's turn goes on with a question of the kind it was
+tuned on (Xu et al., "Magpie", arXiv 2406.08464), so no data set is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+BEST = 32
+"""Of the target's distribution the draft sees this many most likely tokens."""
+QUESTION_TOKENS, ANSWER_TOKENS = 64, 96
+TEMPERATURE = 1.0
+MASS = 0.95
+"""Questions are drawn from the most likely tokens that hold this much probability."""
+
+
+@dataclass
+class Lessons:
+    """Rows of tokens and what the target thought of each place.
+
+    Attributes:
+        tokens: of each row, `[rows, width]`; after a row's end anything.
+        lengths: tokens of each row, `[rows]`.
+        answers: the place of the first token of each row's answer, `[rows]`.
+        best: the most likely tokens at each place, `[rows, width, BEST]`, from `first` on.
+        logprobs: their log-probabilities, alike.
+        first: the first place that was written rather than given, the same for all rows.
+    """
+
+    tokens: np.ndarray
+    lengths: np.ndarray
+    answers: np.ndarray
+    best: np.ndarray
+    logprobs: np.ndarray
+    first: int
+
+    @property
+    def written(self) -> int:
+        """Tokens the target wrote itself."""
+        return int((self.lengths - self.first).sum())
+
+    def save(self, path: Path) -> None:
+        """Write all to one file."""
+        np.savez(path, **vars(self))
+
+    @classmethod
+    def load(cls, path: Path) -> Lessons:
+        """Read what `save` wrote."""
+        with np.load(path) as file:
+            return cls(**{name: file[name] for name in file.files if name != "first"},
+                       first=int(file["first"]))  # fmt: skip
+
+
+@torch.inference_mode()
+def write_lessons(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: int, seed: int
+) -> Lessons:
+    """Let the target ask and answer, all rows at the same slot, until every answer is over.
+
+    Every row begins with the same head, so that no row is ever padded; after its question each is
+    made to go on with the head of the assistant's turn.
+    """
+    head, turn, end = _heads(tokenizer)
+    generator = torch.Generator().manual_seed(seed)
+    width = len(head) + QUESTION_TOKENS + 1 + len(turn) + ANSWER_TOKENS
+    tokens = torch.zeros(rows, width, dtype=torch.long)
+    tokens[:, : len(head)] = torch.tensor(head)
+    best = torch.zeros(rows, width, BEST, dtype=torch.int32)
+    logprobs = torch.zeros(rows, width, BEST, dtype=torch.float16)
+    # The place of the token that ends the question; unknown (-1) while it is being asked.
+    asked, lengths = torch.full((rows,), -1), torch.zeros(rows, dtype=torch.long)
+    cache, alive = DynamicCache(), torch.arange(rows)
+    fed = tokens[:, : len(head)]
+    for place in range(len(head), width):
+        logits = model(fed, cache=cache, logits_to_keep=1).logits[:, -1].float()
+        found = logits.log_softmax(-1).topk(BEST)
+        best[alive, place] = found.indices.int()
+        logprobs[alive, place] = found.values.half()
+        question = asked[alive]
+        chosen = torch.where(question < 0, _drawn(logits, generator), found.indices[:, 0])
+        if place == len(head) + QUESTION_TOKENS:
+            chosen[question < 0] = end
+        offset = place - question - 1
+        forced = (question >= 0) & (offset < len(turn))
+        chosen[forced] = torch.tensor(turn)[offset[forced]]
+        tokens[alive, place] = chosen
+        asked[alive[(question < 0) & (chosen == end)]] = place
+        written = (question >= 0) & (offset >= len(turn))
+        over = written & ((chosen == end) | (offset - len(turn) + 1 >= ANSWER_TOKENS))
+        lengths[alive[over]] = place + 1
+        if over.any():
+            going = (~over).nonzero()[:, 0]
+            if not len(going):
+                break
+            alive = alive[going]
+            cache.batch_select_indices(going)
+            chosen = chosen[going]
+        fed = chosen[:, None]
+    lengths[lengths == 0] = width
+    return Lessons(
+        tokens.int().numpy(),
+        lengths.numpy(),
+        (asked + 1 + len(turn)).numpy(),
+        best.numpy(),
+        logprobs.numpy(),
+        len(head),
+    )
+
+
+def _heads(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], int]:
+    """What stands before a question, what between it and its answer, and the token that ends it."""
+    mark = "\x00"
+    text: Any = tokenizer.apply_chat_template(
+        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
+    )
+    parts = text.split(mark)
+    head, turn = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts)
+    return head, turn[1:], turn[0]
+
+
+def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
+    """A token a row, `[rows]`, from the likeliest ones of `[rows, vocabulary]`."""
+    chances, ids = (logits / TEMPERATURE).softmax(-1).topk(1024)
+    chances[chances.cumsum(-1) - chances > MASS] = 0
+    return ids.gather(1, torch.multinomial(chances, 1, generator=generator))[:, 0]

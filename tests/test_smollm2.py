@@ -1,0 +1,129 @@
+"""The lessons of SmolLM2's draft are the teacher's own, and the pupil learns from all of them."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+
+from batchspec.smollm2 import distil, lessons
+from batchspec.smollm2.lessons import Lessons, write_lessons
+from batchspec.storyteller import TARGET_FOLDER
+
+TEMPLATE = (
+    "{% for message in messages %}{{ '<|bos|>Q: ' + message['content'] + '<|eos|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ ' A:' }}{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    found = AutoTokenizer.from_pretrained(TARGET_FOLDER)
+    found.chat_template = TEMPLATE
+    return found
+
+
+@pytest.fixture(scope="module")
+def teacher() -> PreTrainedModel:
+    return AutoModelForCausalLM.from_pretrained(TARGET_FOLDER, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="module")
+def lesson(teacher, tokenizer) -> Lessons:
+    return write_lessons(teacher, tokenizer, 12, seed=3)
+
+
+def rows_of(lesson: Lessons) -> list[list[int]]:
+    return [
+        row[:length].tolist() for row, length in zip(lesson.tokens, lesson.lengths, strict=True)
+    ]
+
+
+def test_every_row_is_head_question_turn_answer(lesson, tokenizer):
+    head = tokenizer("<|bos|>Q: ", add_special_tokens=False)["input_ids"]
+    turn = tokenizer("<|eos|> A:", add_special_tokens=False)["input_ids"]
+    for row, answer in zip(rows_of(lesson), lesson.answers, strict=True):
+        assert row[: len(head)] == head and lesson.first == len(head)
+        assert row[answer - len(turn) : answer] == turn
+        asked = row[len(head) : answer - len(turn)]
+        assert turn[0] not in asked and len(asked) <= lessons.QUESTION_TOKENS
+        written = row[answer:]
+        assert turn[0] not in written[:-1]
+        assert written[-1] == turn[0] or len(written) == lessons.ANSWER_TOKENS
+
+
+def test_rows_end_apart_and_questions_differ(lesson):
+    assert len({int(length) for length in lesson.lengths}) > 3
+    assert len({tuple(row) for row in rows_of(lesson)}) > 8
+
+
+def test_answers_and_thoughts_are_those_of_the_teacher_alone(lesson, teacher):
+    for number, row in enumerate(rows_of(lesson)):
+        with torch.inference_mode():
+            alone = teacher(torch.tensor([row])).logits[0].log_softmax(-1).topk(lessons.BEST)
+        written = slice(lesson.first, len(row))
+        before = slice(lesson.first - 1, len(row) - 1)
+        found = lesson.logprobs[number, written].astype(np.float32)
+        assert np.abs(found - alone.values[before].numpy()).max() < 0.02
+        answer = lesson.answers[number]
+        assert lesson.best[number, answer : len(row), 0].tolist() == row[answer:]
+
+
+def test_a_seed_gives_the_same_lesson_again(lesson, teacher, tokenizer, tmp_path):
+    lesson.save(tmp_path / "3.npz")
+    read, again = Lessons.load(tmp_path / "3.npz"), write_lessons(teacher, tokenizer, 12, seed=3)
+    for name, value in vars(lesson).items():
+        assert np.array_equal(value, getattr(read, name))
+        assert np.array_equal(value, getattr(again, name))
+    assert rows_of(write_lessons(teacher, tokenizer, 12, seed=4)) != rows_of(lesson)
+
+
+@pytest.fixture
+def pupil(teacher, monkeypatch) -> distil.Pupil:
+    shape = {**distil.SHAPE, "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64}
+    monkeypatch.setattr(distil, "SHAPE", shape)
+    torch.manual_seed(0)
+    return distil.Pupil(teacher)
+
+
+def batch(lesson: Lessons) -> distil.Batch:
+    return distil.batch_of([(lesson, row) for row in range(len(lesson.lengths))])
+
+
+def test_the_loss_is_cross_entropy_with_the_teacher(pupil, lesson, monkeypatch):
+    # With every token compared nothing is left to chance.
+    monkeypatch.setattr(distil, "COMPARED", lessons.BEST)
+    monkeypatch.setattr(distil, "OTHERS", 10_000)
+    given = batch(lesson)
+    found = distil.loss_of(pupil, given).item()
+    logits = pupil.finished()(given.ids).logits.flatten(0, 1)[given.places]
+    chances = given.logprobs.exp()
+    chances = chances / chances.sum(1, keepdim=True)
+    wanted = -(chances * logits.log_softmax(1).gather(1, given.best)).sum(1).mean().item()
+    assert found == pytest.approx(wanted, rel=0.01)  # bfloat16
+
+
+def test_tokens_drawn_at_random_stand_for_the_rest(pupil, lesson, monkeypatch):
+    given = batch(lesson)
+    monkeypatch.setattr(distil, "OTHERS", 10_000)
+    whole = distil.loss_of(pupil, given).item()
+    monkeypatch.setattr(distil, "OTHERS", 200)
+    sampled = np.mean([distil.loss_of(pupil, given).item() for _ in range(8)])
+    assert sampled == pytest.approx(whole, rel=0.03)
+
+
+def test_what_is_kept_says_what_the_pupil_said(pupil, lesson):
+    given, every = batch(lesson), torch.arange(2048)
+    with torch.inference_mode():
+        said = pupil(given.ids, given.places, every)
+        kept = pupil.finished()(given.ids).logits.flatten(0, 1)[given.places]
+    assert torch.allclose(said, kept, atol=1e-4)
+
+
+def test_it_learns(pupil, lesson):
+    given, optimizers = batch(lesson), distil.build_optimizers(pupil)
+    losses = [distil.take_step(pupil, optimizers, given) for _ in range(40)]
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+
+
+def test_the_teacher_agrees_with_itself(teacher, lesson):
+    assert distil.agreement(teacher, batch(lesson)) == 1.0
