@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from batchspec import DecodeConfig, ModelPair, decode, generate
 from batchspec.cached_model import CachedModel
+from batchspec.generation import Stats
 from batchspec.row import Row
 from tiny import (
     CORRECT,
@@ -541,3 +543,21 @@ def test_the_same_input_gives_the_same_tokens_again(strategy: str) -> None:
     first, second = (generate(shared_pair(), ROWS, config(strategy)) for _ in range(2))
     assert first.tokens == second.tokens
     assert first.stats.accepted == second.stats.accepted
+
+
+@pytest.mark.parametrize("strategy", ["exspec", "ragged"])
+def test_a_long_queue_keeps_the_batch_busy_and_the_caches_small(strategy: str) -> None:
+    chance = random.Random(3)
+    prompts = [
+        [chance.randrange(3, 60) for _ in range(chance.choice([1, 2, 4, 8, 16, 32, 64]))]
+        for _ in range(128)
+    ]
+    config = DecodeConfig(strategy=strategy, batch_size=8, max_new_tokens=40, eos_token_ids=())
+    stats, held = Stats(config.batch_size), []
+    for step in decode(shared_pair("llama"), prompts, config):
+        stats.add(step)
+        if step.phase == "synchronize":
+            held.append(step.target_cache.slots * len(step.cached_rows))
+    assert stats.committed == 128 * 40
+    assert stats.busy_row_share >= 0.95
+    assert max(held[len(held) // 2 :]) <= 1.1 * max(held[: len(held) // 2])
