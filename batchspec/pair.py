@@ -21,6 +21,7 @@ class ModelPair:
         tokenizer: needed for prompts given as text and for texts in results.
         name: shown to people.
         examples: prompts that show the pair well; may be empty.
+        chat: whether a text is put into the tokenizer's chat template before it is tokenized.
         target_attention, draft_attention: the form in which each model takes its mask; an n-gram
             draft's is the target's and never used.
         skips_holes: whether hidden slots inside a row leave both models' results alone.
@@ -36,8 +37,11 @@ class ModelPair:
         tokenizer: PreTrainedTokenizerBase | None = None,
         name: str = "",
         examples: tuple[str, ...] = (),
+        chat: bool | None = None,
     ) -> None:
         """Check that the two can work together.
+
+        Args are the attributes of these names; `chat` None is whether there is a template.
 
         Raises:
             DecodeError: a model that cannot be decoded this way, or two that do not match.
@@ -47,6 +51,13 @@ class ModelPair:
         self.tokenizer = tokenizer
         self.name = name or type(target).__name__
         self.examples = examples
+        has_template = bool(getattr(tokenizer, "chat_template", None))
+        if chat and not has_template:
+            raise DecodeError(
+                "This pair's tokenizer has no chat template: leave chat out, or choose a model "
+                "made for chat."
+            )
+        self.chat = has_template if chat is None else chat
         with evaluation_mode(*self.models):
             found = [
                 probe(role, model)
