@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -68,6 +69,12 @@ class ModelPair:
         self.draft_attention = found[-1].attention
         self.skips_holes = all(abilities.skips_holes for abilities in found)
         self.takes_query_masks = all(abilities.obeys_mask for abilities in found)
+
+    def with_chat(self, chat: bool) -> ModelPair:
+        """The same models, with texts put into a chat template or not; without one, as it is."""
+        other = copy(self)
+        other.chat = chat and bool(getattr(self.tokenizer, "chat_template", None))
+        return other
 
     def _check_vocabularies(self) -> None:
         """Sizes may differ by padding: entries that no token of the tokenizer uses."""

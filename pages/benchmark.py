@@ -16,8 +16,8 @@ from batchspec.config import STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.limits import Limits
 from batchspec.storyteller import EXAMPLES
-from pages.models import MODELS, PAIRS, PLOTLY_ADDRESS, pair_named, warning
-from pages.settings import whole_number
+from pages.models import MODELS, PLOTLY_ADDRESS, check_pair, load, news, warning
+from pages.settings import pair_fields, whole_number
 from visuals.player import charts_script
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ CSS = """
 
 def run_benchmark(
     name: str,
+    draft: str,
     prompts: str,
     experiments: list[str],
     methods: list[str],
@@ -66,7 +67,13 @@ def run_benchmark(
             limits.check(lines, replace(config, batch_size=max(sizes)))
             if times > REPEATS:
                 raise DecodeError(f"This public page repeats a run at most {REPEATS} times.")
-        plan = Plan(pair_named(name), config, methods, sorted(sizes))
+        check_pair(name, draft)
+        loading = load(name, draft)
+        try:
+            while True:
+                yield gr.skip(), news(next(loading)), ""
+        except StopIteration as end:
+            plan = Plan(end.value, config, methods, sorted(sizes))
         progress = measure(plan, lines, experiments, times)
         drawn = -REDRAW
         while True:
@@ -144,7 +151,7 @@ def build_benchmark() -> None:
                     list(BATCH_SIZES), value=list(SIZES), multiselect=True, label="Batch sizes"
                 )
             with gr.Row():
-                pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                pair, draft = pair_fields()
                 tokens = gr.Number(NEW_TOKENS, label="New tokens", min_width=80)
                 repeats = gr.Number(REPEATS, label="Repeats", min_width=80)
                 start = gr.Button("Run benchmark", variant="primary", elem_id="run-benchmark")
@@ -154,7 +161,7 @@ def build_benchmark() -> None:
     charts = gr.HTML("", html_template=TEMPLATE, js_on_load=charts_script(), plotly=PLOTLY_ADDRESS)
     running = start.click(
         run_benchmark,
-        inputs=[pair, prompts, experiments, methods, sizes, tokens, repeats],
+        inputs=[pair, draft, prompts, experiments, methods, sizes, tokens, repeats],
         outputs=[charts, state, message],
         show_progress="hidden",
         concurrency_limit=1,

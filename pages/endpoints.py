@@ -9,7 +9,7 @@ import gradio as gr
 
 import batchspec
 from batchspec.errors import DecodeError
-from pages.models import MODELS, PAIRS
+from pages.models import MODELS, OWN, finished
 from pages.settings import start_run
 from visuals.link import Link
 from visuals.sentence import cause, plain, sentence, story
@@ -23,7 +23,8 @@ def run_trace(
     batch_size: int = 8,
     temperature: float = 0.0,
     seed: int = 0,
-    pair: str = PAIRS[0],
+    pair: str = OWN,
+    draft: str = "",
 ) -> dict[str, Any]:
     """Record one strategy on a list of prompts; for programs, by way of `gradio_client`.
 
@@ -35,15 +36,16 @@ def run_trace(
         batch_size: rows decoded together.
         temperature: 0 is greedy.
         seed: decides all random numbers.
-        pair: name of the model pair.
+        pair: name of the model pair, or its target's Hub id or folder.
+        draft: `ngram`, a Hub id or a folder; empty for the pair's own.
 
     Returns:
         The trace as the JSON object of docs/trace.md.
     """
     numbers = (draft_tokens, max_new_tokens, batch_size)
-    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed)
+    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed, draft=draft)
     try:
-        run = start_run(link, prompts)
+        run = finished(start_run(link, prompts))
         while not run.finished:
             with MODELS:
                 run.advance()
