@@ -16,7 +16,8 @@ from batchspec.config import STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.limits import Limits
 from batchspec.storyteller import EXAMPLES
-from pages.models import MODELS, PLOTLY_ADDRESS, check_pair, load, news, warning
+from pages.gpu import moved, on_gpu
+from pages.models import PLOTLY_ADDRESS, check_pair, finished, load, news, turn, warning
 from pages.settings import pair_fields, whole_number
 from visuals.player import charts_script
 
@@ -53,9 +54,7 @@ def run_benchmark(
     repeats: float | None,
 ) -> Iterator[tuple[object, str, str]]:
     """Run the benchmark; yields figures, how far it is, and what is wrong, as it goes."""
-    from batchspec.bench.experiments import Plan
-    from batchspec.bench.measuring import measure
-
+    draft = draft or ""  # where the field was emptied
     lines = [line for line in prompts.splitlines() if line.strip()]
     try:
         if not methods or not sizes:
@@ -72,21 +71,39 @@ def run_benchmark(
         try:
             while True:
                 yield gr.skip(), news(next(loading)), ""
-        except StopIteration as end:
-            plan = Plan(end.value, config, methods, sorted(sizes))
-        progress = measure(plan, lines, experiments, times)
-        drawn = -REDRAW
-        while True:
-            with MODELS:
-                state = next(progress, None)
-            if state is None:
-                return
+        except StopIteration:
+            drawn = -REDRAW
+        for state in measured((name, draft), config, methods, sizes, lines, experiments, times):
             # Charts drawn after every short run would leave a browser no time for anything else.
             due = time.monotonic() - drawn >= REDRAW or not state.doing
             yield _drawn(state.benchmark) if due else gr.skip(), _state(state), ""
             drawn = time.monotonic() if due else drawn
     except DecodeError as error:
         yield gr.skip(), "", warning(str(error))
+
+
+@on_gpu
+def measured(
+    pair: tuple[str, str],
+    config: DecodeConfig,
+    methods: list[str],
+    sizes: list[int],
+    prompts: list[str],
+    experiments: list[str],
+    repeats: int,
+) -> Iterator[Progress]:
+    """What `measure` yields, for a pair by its name and draft, which is loaded."""
+    from batchspec.bench.experiments import Plan
+    from batchspec.bench.measuring import measure
+
+    plan = Plan(moved(finished(load(*pair))), config, methods, sorted(sizes))
+    progress = measure(plan, prompts, experiments, repeats)
+    while True:
+        with turn():
+            state = next(progress, None)
+        if state is None:
+            return
+        yield state
 
 
 def cancelled() -> str:

@@ -9,8 +9,9 @@ import gradio as gr
 
 import batchspec
 from batchspec.errors import DecodeError
-from pages.models import MODELS, OWN, finished
-from pages.settings import start_run
+from pages.gpu import moved, on_gpu
+from pages.models import OWN, finished, load, turn
+from pages.settings import lane_configs, start_run
 from visuals.link import Link
 from visuals.sentence import cause, plain, sentence, story
 
@@ -45,14 +46,23 @@ def run_trace(
     numbers = (draft_tokens, max_new_tokens, batch_size)
     link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed, draft=draft)
     try:
-        run = finished(start_run(link, prompts))
-        while not run.finished:
-            with MODELS:
-                run.advance()
+        finished(start_run(link, prompts))
+        trace = recorded(link, prompts)
     except DecodeError as error:
         raise gr.Error(str(error), print_exception=False) from None
-    content: dict[str, Any] = json.loads(run.traces()[0].to_json())
+    content: dict[str, Any] = json.loads(trace.to_json())
     return content
+
+
+@on_gpu
+def recorded(link: Link, prompts: list[str]) -> batchspec.Trace:
+    """The first lane of a run, to its end; its pair is loaded."""
+    pair = moved(finished(load(link.pair, link.draft or ""))).with_chat(link.chat)
+    run = batchspec.LiveRun(pair, prompts, lane_configs(link, prompts))
+    while not run.finished:
+        with turn():
+            run.advance()
+    return run.traces()[0]
 
 
 def explain_step(trace: dict[str, Any], step: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,6 +20,7 @@ import batchspec
 from batchspec.errors import DecodeError
 from batchspec.limits import Limits
 from batchspec.presets import PRESETS, in_bytes
+from pages.gpu import is_lent
 
 OWN = "storyteller"
 """The pair that is always there."""
@@ -81,8 +83,8 @@ def load(name: str, draft: str = "") -> Generator[State, None, batchspec.ModelPa
     Raises:
         DecodeError: it cannot be loaded.
     """
+    check_pair(name, draft)
     key = name.strip(), draft.strip()
-    check_pair(*key)
     if key in _kept:
         return _kept[key]
     states: SimpleQueue[State] = SimpleQueue()
@@ -108,6 +110,11 @@ def finished(work: Generator[Any, None, Result]) -> Result:
             return result
 
 
+def turn() -> AbstractContextManager[object]:
+    """A turn at the models, inside a function of `on_gpu`; a process of its own needs none."""
+    return nullcontext() if is_lent() else MODELS
+
+
 def _load(key: tuple[str, str], states: SimpleQueue[State]) -> batchspec.ModelPair:
     if key not in _kept:
         _make_room()
@@ -119,7 +126,10 @@ def _load(key: tuple[str, str], states: SimpleQueue[State]) -> batchspec.ModelPa
         logging.disable_progress_bar()
         name, draft = key
         _kept[key] = batchspec.load_pair(
-            name, draft or None, observe=lambda words, share: states.put((words, share))
+            name,
+            draft or None,
+            "cpu" if is_lent() else "auto",
+            observe=lambda words, share: states.put((words, share)),
         )
     return _kept[key]
 

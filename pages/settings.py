@@ -169,7 +169,7 @@ def lane_configs(link: Link, prompts: Sequence[str]) -> list[DecodeConfig]:
     limits = Limits.of_this_page()
     if limits:
         limits.check(prompts, configs[0])
-    check_pair(link.pair, link.draft)
+    check_pair(link.pair, link.draft or "")
     return configs
 
 
@@ -182,7 +182,7 @@ def start_run(link: Link, prompts: Sequence[str]) -> Generator[State, None, batc
     configs = lane_configs(link, prompts)
     # Two threads that import transformers at once see each other's half: the one that loads goes
     # first.
-    pair = yield from load(link.pair, link.draft)
+    pair = yield from load(link.pair, link.draft or "")
     return batchspec.LiveRun(pair.with_chat(link.chat), prompts, configs)
 
 
