@@ -31,7 +31,8 @@ CSS = """
 #more{padding:4px 10px!important;min-width:min(100%,170px)!important}
 #more .label-wrap{margin:0!important;font-size:13px}
 #k{max-width:62px}#new-tokens,#batch-size{max-width:94px}
-:is(#pair,#draft) input{padding-right:24px!important;text-overflow:ellipsis}
+#controls :is(#pair,#draft) input{padding-right:24px!important;text-overflow:ellipsis}
+#chat label{white-space:nowrap}
 #broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
@@ -40,7 +41,10 @@ CSS = """
 #message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
 #message p[role=status]{font-weight:400;color:var(--body-text-color)}
-#message progress,#bench-state progress{width:160px;accent-color:#5b4bd6}
+#message progress{appearance:none;width:160px;height:6px;vertical-align:middle;margin-right:6px}
+#message progress,#message ::-webkit-progress-bar{background:#8884;border-radius:3px}
+#message ::-webkit-progress-value{background:#7a6ad8;border-radius:3px}
+#message ::-moz-progress-bar{background:#7a6ad8;border-radius:3px}
 footer,.nav-holder{display:none!important}
 @media(max-width:760px){#broken,#pair,#draft,#k,#new-tokens,#batch-size{max-width:none}}
 """
@@ -86,6 +90,7 @@ def main() -> None:
         button_primary_background_fill="#1d1f23",
         button_primary_background_fill_hover="#3a3d44",
         button_primary_background_fill_dark="#e8eaed",
+        button_primary_background_fill_hover_dark="#ffffff",
         button_primary_text_color="#ffffff",
         button_primary_text_color_dark="#15171b",
         error_text_color="#b3001b",

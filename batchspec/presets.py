@@ -157,6 +157,6 @@ def short(count: int) -> str:
 
 def in_bytes(count: float) -> str:
     """A number of bytes, such as 16.4 GB."""
-    unit, name = (1e9, "GB") if count >= 1e9 else (1e6, "MB")
+    unit, name = (1e9, "GB") if count >= 0.95e9 else (1e6, "MB")
     number = count / unit
     return f"{number:.1f} {name}" if number < 100 else f"{number:.0f} {name}"

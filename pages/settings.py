@@ -92,7 +92,7 @@ def _further() -> list[gr.components.Component]:
         acceptance = gr.Dropdown(
             list(ACCEPTANCE_RULES), value=DEFAULTS.acceptance, label="Acceptance", min_width=120
         )
-        chat = gr.Checkbox(DEFAULTS.chat, label="Chat template, where there is one", elem_id="chat")
+        chat = gr.Checkbox(DEFAULTS.chat, label="Chat template", elem_id="chat")
     return [*numbers, acceptance, chat]
 
 
