@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,14 @@ class Checkpoint:
         Raises:
             DecodeError: there is one, which cannot be loaded.
         """
-        if not any(Path(self.folder, file).is_file() for file in VOCABULARY_FILES):
+        found = [file for file in VOCABULARY_FILES if Path(self.folder, file).is_file()]
+        if not found:
             return None
+        if found[0] == "tokenizer.model" and not _can_import("sentencepiece", "google.protobuf"):
+            raise self._refusal(
+                "its tokenizer.model needs two packages, so `pip install sentencepiece protobuf`",
+                "tokenizer of the ",
+            )
         with self.told("tokenizer of the "):
             return AutoTokenizer.from_pretrained(
                 self.folder, trust_remote_code=False, local_files_only=True
@@ -199,6 +206,13 @@ def _bars(kind: Any) -> Iterator[None]:
         yield
     finally:
         logging.set_tqdm_hook(before)
+
+
+def _can_import(*packages: str) -> bool:
+    try:
+        return all(import_module(package) for package in packages)
+    except ImportError:
+        return False
 
 
 def _few(names: list[str]) -> str:

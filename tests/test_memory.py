@@ -10,8 +10,10 @@ import torch
 from transformers import DynamicCache
 
 from architectures import FAMILIES
-from batchspec import DecodeConfig, DecodeError, LiveRun, decode, generate, load_pair
+from batchspec import DecodeConfig, DecodeError, LiveRun, ModelPair, decode, generate, load_pair
 from batchspec.cached_model import cache_argument, cache_states
+from batchspec.checkpoint import Checkpoint
+from batchspec.loading import _shares
 from batchspec.memory import KV_TOKENS, free_bytes, need_of, ran_out
 from test_loading import refused, save, words
 from tiny import ROWS, all_written, shared_pair, tiny
@@ -55,8 +57,6 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_numbers(
 def test_a_target_that_does_not_fit_the_gpu_is_spread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from batchspec.loading import Checkpoint, _shares
-
     place = save(tmp_path / "a", shared_pair().target, words())
     checkpoints = [Checkpoint(role, "x", place) for role in ("target", "draft")]
     need = need_of(checkpoints[0].config, torch.float32)
@@ -74,6 +74,14 @@ def test_a_target_that_does_not_fit_the_gpu_is_spread(
     free["cuda"] = beside - 1
     with pytest.raises(DecodeError, match="choose a smaller pair"):
         _shares(checkpoints, torch.device("cuda"), torch.float32)
+
+
+def test_a_spread_target_is_loaded_whole(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    checkpoint = Checkpoint("target", "x", save(tmp_path / "a", shared_pair().target, words()))
+    model = checkpoint.model(torch.device("cpu"), torch.float32, {"cpu": 10**9})
+    pair = ModelPair(model, shared_pair().draft)
+    assert generate(pair, ROWS, CONFIG).tokens == all_written("llama", ROWS)
 
 
 def test_a_target_whose_weights_lie_elsewhere_decodes_the_same(tmp_path: Path) -> None:
