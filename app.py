@@ -10,7 +10,7 @@ import gradio as gr
 from pages.benchmark import CSS as BENCHMARK_CSS
 from pages.benchmark import build_benchmark
 from pages.debugger import build_debugger
-from pages.models import PAIRS, PLOTLY, pair_named
+from pages.models import OWN, PLOTLY, finished, load
 from visuals.player import player_css
 
 TITLE = "BatchSpec"
@@ -30,7 +30,9 @@ CSS = """
 #run,#by-hand{padding:3px 14px;align-self:start;flex:none;font-size:14px}
 #more{padding:4px 10px!important;min-width:min(100%,170px)!important}
 #more .label-wrap{margin:0!important;font-size:13px}
-#k,#new-tokens,#batch-size{max-width:92px}
+#k{max-width:62px}#new-tokens,#batch-size{max-width:94px}
+#controls :is(#pair,#draft) input{padding-right:24px!important;text-overflow:ellipsis}
+#chat label{white-space:nowrap}
 #broken{max-width:230px;padding:0!important}#lanes{flex-grow:1}
 #lanes .token{padding:0 4px 0 8px;border-radius:5px}
 #lanes .wrap-inner{gap:4px;flex-wrap:nowrap}#lanes .token-remove{padding:2px}
@@ -38,8 +40,13 @@ CSS = """
 #message{color:var(--error-text-color);padding:0!important}
 #message:not(:has(p)){display:none}
 #message p{margin:0;font-size:13px;font-weight:600;color:inherit}
+#message p[role=status]{font-weight:400;color:var(--body-text-color)}
+#message progress{appearance:none;width:160px;height:6px;vertical-align:middle;margin-right:6px}
+#message progress,#message ::-webkit-progress-bar{background:#8884;border-radius:3px}
+#message ::-webkit-progress-value{background:#7a6ad8;border-radius:3px}
+#message ::-moz-progress-bar{background:#7a6ad8;border-radius:3px}
 footer,.nav-holder{display:none!important}
-@media(max-width:760px){#broken,#k,#new-tokens,#batch-size{max-width:none}}
+@media(max-width:760px){#broken,#pair,#draft,#k,#new-tokens,#batch-size{max-width:none}}
 """
 
 
@@ -47,7 +54,7 @@ def build() -> gr.Blocks:
     """All pages."""
     gr.set_static_paths([PLOTLY])
     # Loaded while the page is built and the server starts, so that it is there for the first run.
-    threading.Thread(target=pair_named, args=(PAIRS[0],), daemon=True).start()
+    threading.Thread(target=lambda: finished(load(OWN)), daemon=True).start()
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False) as page:
         _brand("batched speculative decoding, one phase at a time", "benchmark", "Benchmark")
         build_debugger(page)
@@ -83,6 +90,7 @@ def main() -> None:
         button_primary_background_fill="#1d1f23",
         button_primary_background_fill_hover="#3a3d44",
         button_primary_background_fill_dark="#e8eaed",
+        button_primary_background_fill_hover_dark="#ffffff",
         button_primary_text_color="#ffffff",
         button_primary_text_color_dark="#15171b",
         error_text_color="#b3001b",

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from inspect import getdoc
@@ -18,6 +18,7 @@ from typing import Any, NoReturn, get_args, get_type_hints
 from batchspec.bench.names import BATCH_SIZES, EXPERIMENTS, METHODS, STANDARD
 from batchspec.config import FAULT_NAMES, STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
+from batchspec.presets import PRESETS, short
 from batchspec.prompt_file import check_text, read_prompts
 from batchspec.terminal import visible, waiting
 
@@ -163,8 +164,15 @@ def _add_command(commands: Any, name: str, summary: str) -> ArgumentParser:
     )
     parser.add_argument("--limit", type=_at_least_one, metavar="N", help="only the first N prompts")
     models = parser.add_mutually_exclusive_group()
+    sizes = (
+        f"{name} ({short(preset.target_parameters)} and {short(preset.draft_parameters)})"
+        for name, preset in PRESETS.items()
+    )
     models.add_argument(
-        "--pair", metavar="NAME", default="storyteller", help="(default storyteller)"
+        "--pair",
+        metavar="NAME",
+        default="storyteller",
+        help=f"one of {', '.join(sizes)} (default storyteller)",
     )
     models.add_argument(
         "--target", metavar="ID", help="a Hub id or a folder instead of a pair's name"
@@ -180,6 +188,11 @@ def _add_command(commands: Any, name: str, summary: str) -> ArgumentParser:
         metavar="NAME",
         default="auto",
         help="float32, bfloat16, float16 or float64 (default auto)",
+    )
+    parser.add_argument(
+        "--chat",
+        action=BooleanOptionalAction,
+        help="whether texts are put into the tokenizer's chat template (default where it has one)",
     )
     parser.add_argument("--json", metavar="FILE", help="write all numbers, `-` to standard output")
     _add_settings(parser.add_argument_group("settings"))

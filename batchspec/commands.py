@@ -24,6 +24,7 @@ from batchspec.errors import DecodeError
 from batchspec.faults import FAULTS
 from batchspec.loading import load_pair
 from batchspec.pair import ModelPair
+from batchspec.progress import Observer
 from batchspec.report import (
     ablation_report,
     comparison_report,
@@ -71,8 +72,8 @@ def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
     Raises:
         DecodeError: bad input.
     """
-    with waiting("loading the models"):
-        pair = load(options)
+    with waiting("loading the models") as say:
+        pair = load(options, lambda words, share: say(_with_share(words, share)))
     own_examples = not prompts
     prompts = prompts or list(pair.examples[: options.limit])
     if not prompts:
@@ -89,14 +90,21 @@ def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
     return outcome.code
 
 
-def load(options: Namespace) -> ModelPair:
-    """The pair that `options` ask for.
+def load(options: Namespace, observe: Observer) -> ModelPair:
+    """The pair that `options` ask for; `observe` is told how far loading is.
 
     Raises:
         DecodeError: it cannot be loaded.
     """
     logging.disable_progress_bar()
-    return load_pair(options.target or options.pair, options.draft, options.device, options.dtype)
+    return load_pair(
+        options.target or options.pair,
+        options.draft,
+        options.device,
+        options.dtype,
+        chat=options.chat,
+        observe=observe,
+    )
 
 
 def run_generate(
@@ -198,6 +206,10 @@ def run_bench(
         lambda output: print_benchmark(output, benchmark),
         code if benchmark.finished else INTERRUPTED,
     )
+
+
+def _with_share(words: str, share: float | None) -> str:
+    return words if share is None else f"{words}: {share:.0%}"
 
 
 def _progress_words(progress: Progress) -> str:

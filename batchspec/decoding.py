@@ -12,12 +12,14 @@ from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.generation import Generation, Stats
 from batchspec.lines import Lines
+from batchspec.memory import memory_told
 from batchspec.noise import row_key
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
 from batchspec.step import Step
 from batchspec.strategies import strategy_of
 from batchspec.strategies.base import Strategy
+from batchspec.text import prompt_ids
 
 Prompts = Sequence[str] | Sequence[Sequence[int]]
 
@@ -116,7 +118,7 @@ def _prompt_ids(pair: ModelPair, number: int, prompt: Any) -> list[int]:
             raise DecodeError(f"Row {number} is text, but this pair has no tokenizer: give ids.")
         if not prompt.strip():
             raise DecodeError(f"Row {number} is empty: write at least one word.")
-        ids = list(pair.tokenizer(prompt)["input_ids"])
+        ids = prompt_ids(pair.tokenizer, prompt, pair.chat)
     else:
         try:
             ids = [index(token) for token in prompt]
@@ -143,7 +145,7 @@ def run_rows(
         return
     strategy = start_strategy(pair, rows, config)
     strategy.lines = lines
-    with evaluation_mode(*pair.models):
+    with memory_told(), evaluation_mode(*pair.models):
         yield from strategy.steps()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from batchspec.config import DecodeConfig
 from batchspec.errors import DecodeError
+from batchspec.presets import PRESETS
 
 PUBLIC = "BATCHSPEC_PUBLIC"
 """The environment variable that makes a page public, unless it is empty or 0."""
@@ -21,6 +22,7 @@ class Limits:
         rows: prompts.
         characters: of all prompts together.
         new_tokens, draft_tokens, batch_size, window: as in `DecodeConfig`.
+        parameters: of a pair.
     """
 
     rows: int = 16
@@ -29,6 +31,29 @@ class Limits:
     draft_tokens: int = 8
     batch_size: int = 16
     window: int = 64
+    parameters: int = 1_000_000_000
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """The presets that are small enough."""
+        return tuple(name for name, row in PRESETS.items() if row.parameters <= self.parameters)
+
+    def check_pair(self, name: str, draft: str) -> None:
+        """Refuse pairs that are no small preset, and drafts that would have to be fetched.
+
+        Raises:
+            DecodeError: says what there is.
+        """
+        if name not in self.pairs:
+            raise DecodeError(
+                f"There is no pair {name!r:.60} here: choose one of {', '.join(self.pairs)}, or "
+                "run the app yourself."
+            )
+        if draft not in ("", "ngram"):
+            raise DecodeError(
+                f"There is no draft {draft!r:.60} here: choose the pair's own or ngram, or run "
+                "the app yourself."
+            )
 
     @classmethod
     def of_this_page(cls) -> Limits | None:

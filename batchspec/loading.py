@@ -1,31 +1,21 @@
-"""Pairs by name: the one that ships with this package, Hub ids and local folders."""
+"""Pairs by name: presets, Hub ids and local folders."""
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.utils import HFValidationError, validate_repo_id
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, cached_file, logging
-from transformers.utils.hub import has_file
+from transformers import PreTrainedTokenizerBase
 
-from batchspec import storyteller
+from batchspec.checkpoint import VOCABULARY_FILES, Checkpoint
 from batchspec.errors import DecodeError
+from batchspec.memory import KV_TOKENS, free_bytes, need_of
 from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
+from batchspec.presets import PRESETS, in_bytes
+from batchspec.progress import Observer, nobody
 
 EMBEDDED = "storyteller"
 NGRAM = "ngram"
@@ -36,16 +26,6 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
-
-VOCABULARY_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-    "tekken.json",
-)
-"""A model without any of these has no tokenizer; `AutoTokenizer` may invent an empty one for it."""
 
 PROBE_TEXTS = (
     "It's 12,345.60 of them:\n\n\tdef f(x): return x  # Done",
@@ -60,37 +40,49 @@ def load_pair(
     device: str = "auto",
     dtype: str = "auto",
     revision: str | None = None,
+    chat: bool | None = None,
+    observe: Observer = nobody,
 ) -> ModelPair:
     """Load a pair by name. Weights come from safetensors only, and no code of a checkpoint runs.
 
     Args:
-        target: `storyteller`, the pair that ships with this package; or a local folder or a Hub id.
-        draft: `ngram`, or a folder or an id as for the target; None for the storyteller's own.
-        device: as torch names it; `auto` takes CUDA, else MPS, else the CPU.
+        target: a preset of docs/pairs.md, such as `storyteller`, which ships with this package; or
+            a local folder or a Hub id.
+        draft: `ngram`, or a folder or an id as for the target; None for a preset's own.
+        device: as torch names it; `auto` takes CUDA, else MPS, else the CPU. On `auto` and `cuda`
+            a target that does not fit the GPU is spread over it and the CPU, by accelerate.
         dtype: `float32`, `bfloat16`, `float16` or `float64`; `auto` is the checkpoint's own on
             CUDA and float32 elsewhere, where half precision is slow and inexact. For the
             storyteller alone, `auto` is float32 on the CPU, whatever there is.
         revision: a branch, tag or commit of the target on the Hub; the draft's is always its main.
+        chat: whether texts are put into the tokenizer's chat template; None where it has one.
+        observe: told what is being looked up, downloaded or loaded, and how far that is.
 
     Raises:
-        DecodeError: something cannot be loaded, or the two do not match.
+        DecodeError: something cannot be loaded or does not fit, or the two do not match.
     """
-    embedded = target == EMBEDDED
-    if draft is None and not embedded:
+    name = str(target)
+    preset = PRESETS.get(name)
+    if draft is None and preset is None:
         raise DecodeError(
-            f"Only the {EMBEDDED} has a draft of its own, and {str(target)!r} needs a draft: give "
-            f'draft="{NGRAM}" or a model\'s id.'
+            f"Only presets ({', '.join(PRESETS)}) have a draft of their own, and {name!r} needs a "
+            f'draft: give draft="{NGRAM}" or a model\'s id.'
         )
-    alone = embedded and draft in (None, NGRAM)
+    alone = name == EMBEDDED and draft in (None, NGRAM)
     where = choose_device("cpu" if alone and device == "auto" else device)
     precision = choose_dtype("float32" if alone and dtype == "auto" else dtype, where)
-    sources = _sources(str(target), None if draft is None else str(draft), revision)
-    tokenizer = _shared_tokenizer(sources)
-    models = [source.model(where, precision) for source in sources]
+    checkpoints = _checkpoints(name, None if draft is None else str(draft), revision, observe)
+    tokenizer = _shared_tokenizer(checkpoints)
+    shares = None if alone else _shares(checkpoints, where, precision)
+    models = [
+        checkpoint.model(where, precision, shares if checkpoint.role == "target" else None)
+        for checkpoint in checkpoints
+    ]
+    observe("checking how the models can be decoded", None)
     proposer = NGramDraft() if draft == NGRAM else models[1]
     second = "" if draft is None else ", n-gram draft" if draft == NGRAM else f", draft {draft}"
-    examples = tuple(storyteller.EXAMPLES) if embedded else ()
-    return ModelPair(models[0], proposer, tokenizer, f"{target}{second}", examples)
+    examples = preset.examples if preset else ()
+    return ModelPair(models[0], proposer, tokenizer, f"{name}{second}", examples, chat)
 
 
 def choose_device(name: str) -> torch.device:
@@ -131,145 +123,60 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype | str:
     return DTYPES[name]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where a model comes from.
-
-    Attributes:
-        role: `target` or `draft`, for messages.
-        name: what the caller calls it.
-        place: a folder or a Hub id.
-        revision: of the Hub id; None for its main.
-    """
-
-    role: str
-    name: str
-    place: str
-    revision: str | None = None
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {
-            "revision": self.revision or "main",
-            "trust_remote_code": False,
-            "local_files_only": Path(self.place).is_dir(),
-        }
-
-    def check(self) -> None:
-        """Find out before any weights are fetched what the config alone tells.
-
-        Raises:
-            DecodeError: there is no such model, or no architecture for it.
-        """
-        if not Path(self.place).is_dir():
-            try:
-                validate_repo_id(self.place)
-            except HFValidationError as error:
-                raise self._refusal("it is neither a folder that is there nor a Hub id") from error
-        with self.told():
-            config = AutoConfig.from_pretrained(self.place, **self._options)
-            strange = self._unsafe_files(getattr(config, "transformers_weights", None))
-        if strange:
-            raise self._refusal(f"its weights are not all in safetensors ({_few(strange)})")
-
-    def _unsafe_files(self, explicit: str | None) -> list[str]:
-        """Files that an index of safetensors names and that would be unpickled."""
-        name = explicit or SAFE_WEIGHTS_INDEX_NAME
-        if not name.endswith(".json") or not has_file(self.place, name, self.revision):
-            return []
-        path = cached_file(self.place, name, revision=self.revision) or ""
-        shards = json.loads(Path(path).read_text(encoding="utf-8"))["weight_map"].values()
-        return sorted({shard for shard in shards if not shard.endswith(".safetensors")})
-
-    def tokenizer(self) -> PreTrainedTokenizerBase | None:
-        """Its tokenizer, or None if it has none of its own.
-
-        Raises:
-            DecodeError: there is one, which cannot be loaded.
-        """
-        with self.told("tokenizer of the "):
-            if not any(has_file(self.place, file, self.revision) for file in VOCABULARY_FILES):
-                return None
-            return AutoTokenizer.from_pretrained(self.place, **self._options)
-
-    def model(self, device: torch.device, dtype: torch.dtype | str) -> PreTrainedModel:
-        """The model with every weight from its checkpoint.
-
-        Raises:
-            DecodeError: it cannot be loaded, or weights are missing or of another shape.
-        """
-        loader: Any = AutoModelForCausalLM
-        with self.told():
-            model, found = loader.from_pretrained(
-                self.place,
-                dtype=dtype,
-                use_safetensors=True,
-                ignore_mismatched_sizes=True,  # they are told in words of our own
-                output_loading_info=True,
-                **self._options,
-            )
-        self._check_whole(found)
-        with self.told():
-            placed: PreTrainedModel = model.to(device)
-        return placed
-
-    def _check_whole(self, found: dict[str, Any]) -> None:
-        """Refuse a model of which a part was left as it was initialized."""
-        absent = sorted({*found["missing_keys"], *(key[0] for key in found["mismatched_keys"])})
-        if absent:
-            raise self._refusal(
-                f"{len(absent)} of its weights are missing or of another shape than its config "
-                f"says ({_few(absent)})"
-            )
-        if found["error_msgs"]:
-            raise self._refusal(f"its weights do not fit ({_first_line(found['error_msgs'][0])})")
-        unused = sorted(found["unexpected_keys"])
-        if unused:
-            warnings.warn(
-                f"The {self.role} {self.name!r} has {len(unused)} weights that its architecture "
-                f"does not use ({_few(unused)}).",
-                stacklevel=4,
-            )
-
-    @contextmanager
-    def told(self, part: str = "") -> Iterator[None]:
-        """Whatever goes wrong inside becomes one sentence, and transformers adds no report."""
-        verbosity = logging.get_verbosity()
-        logging.set_verbosity_error()
-        try:
-            yield
-        except Exception as error:  # each file format and each architecture has errors of its own
-            raise self._refusal(_first_line(error), part) from error
-        finally:
-            logging.set_verbosity(verbosity)
-
-    def _refusal(self, reason: str, part: str = "") -> DecodeError:
-        return DecodeError(f"The {part}{self.role} {self.name!r} cannot be loaded: {reason}.")
-
-
-def _sources(target: str, draft: str | None, revision: str | None) -> list[_Source]:
+def _checkpoints(
+    target: str, draft: str | None, revision: str | None, observe: Observer
+) -> list[Checkpoint]:
     """The target and, where it is a model, the draft."""
-    if target == EMBEDDED:
-        sources = [_Source("target", target, str(storyteller.TARGET_FOLDER))]
-    else:
-        sources = [_Source("target", target, target, revision)]
-    if draft is None:
-        sources.append(_Source("draft", target, str(storyteller.DRAFT_FOLDER)))
-    elif draft != NGRAM:
-        sources.append(_Source("draft", draft, draft))
-    return sources
+    preset = PRESETS.get(target)
+    places = [("target", target, preset.target if preset else target, revision)]
+    if draft is None and preset is not None:
+        places.append(("draft", target, preset.draft, None))
+    elif draft is not None and draft != NGRAM:
+        places.append(("draft", draft, draft, None))
+    return [
+        Checkpoint(role, name if Path(place).is_dir() else place, place, commit, observe)
+        for role, name, place, commit in places
+    ]
 
 
-def _shared_tokenizer(sources: list[_Source]) -> PreTrainedTokenizerBase:
-    """The target's tokenizer, which the draft's must equal if it has one.
+def _shares(
+    checkpoints: list[Checkpoint], device: torch.device, dtype: torch.dtype | str
+) -> dict[int | str, int] | None:
+    """Bytes the target may take on the GPU and on the CPU; None where all fits the device.
+
+    Raises:
+        DecodeError: it fits nowhere.
+    """
+    found = [need_of(checkpoint.config, dtype) for checkpoint in checkpoints]
+    needs = [need for need in found if need is not None]
+    weights, kv = sum(need.weights for need in needs), sum(need.kv for need in needs)
+    free = free_bytes(device)
+    if weights + kv <= free or found[0] is None:
+        return None
+    advice = "choose a smaller pair"
+    if device.type == "cuda" and device.index is None:
+        beside = weights + kv - found[0].weights
+        shares = {0: free - beside, "cpu": free_bytes(torch.device("cpu"))}
+        if min(shares.values()) > 0 and sum(shares.values()) >= found[0].weights:
+            if find_spec("accelerate"):
+                return shares
+            advice = "install accelerate to spread it over GPU and CPU, or choose a smaller pair"
+    elif dtype in (torch.float32, torch.float64):
+        advice += ', or dtype="bfloat16"'
+    raise DecodeError(
+        f"The pair needs about {in_bytes(weights)} for its weights and {in_bytes(kv)} for the K/V "
+        f"of {KV_TOKENS} tokens, but {device} has {in_bytes(free)} free: {advice}."
+    )
+
+
+def _shared_tokenizer(checkpoints: list[Checkpoint]) -> PreTrainedTokenizerBase:
+    """The target's tokenizer, which the draft's must agree with if it has one.
 
     Raises:
         DecodeError: the target has none, or the two differ.
     """
-    for source in sources:
-        source.check()
-    first, *others = [source.tokenizer() for source in sources]
-    target, draft = sources[0], sources[-1]
+    first, *others = [checkpoint.tokenizer() for checkpoint in checkpoints]
+    target, draft = checkpoints[0], checkpoints[-1]
     if first is None:
         raise DecodeError(
             f"The target {target.name!r} has no tokenizer: add its {VOCABULARY_FILES[0]}, or make "
@@ -278,8 +185,7 @@ def _shared_tokenizer(sources: list[_Source]) -> PreTrainedTokenizerBase:
     if not others or others[0] is None:
         return first
     names = f"the target {target.name!r} and the draft {draft.name!r}"
-    mine, other = first.get_vocab(), others[0].get_vocab()
-    differing = sum(mine.get(token) != other.get(token) for token in mine.keys() | other.keys())
+    differing = _differing(first.get_vocab(), others[0].get_vocab())
     if differing:
         raise DecodeError(
             f"The tokenizers of {names} differ in {differing} entries: choose a draft made for "
@@ -294,18 +200,18 @@ def _shared_tokenizer(sources: list[_Source]) -> PreTrainedTokenizerBase:
     return first
 
 
-def _ids(source: _Source, tokenizer: PreTrainedTokenizerBase, text: str) -> Any:
-    with source.told("tokenizer of the "):
+def _differing(mine: dict[str, int], other: dict[str, int]) -> int:
+    """How many ids mean one token here and another there.
+
+    What only one of them knows, such as a draft's further special tokens, costs acceptance alone.
+    """
+    by_id = {token_id: token for token, token_id in other.items()}
+    return sum(
+        by_id.get(token_id, token) != token or other.get(token, token_id) != token_id
+        for token, token_id in mine.items()
+    )
+
+
+def _ids(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, text: str) -> Any:
+    with checkpoint.told("tokenizer of the "):
         return tokenizer(text, add_special_tokens=False)["input_ids"]
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join([*names[:3], *(["…"] if len(names) > 3 else [])])
-
-
-def _first_line(error: object) -> str:
-    lines = [line.strip(" .:") for line in str(error).splitlines()]
-    line = next(filter(None, lines), "")
-    if isinstance(error, Exception) and (not line or isinstance(error, KeyError)):
-        line = f"{type(error).__name__} {line}".strip()
-    return line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -21,6 +22,7 @@ class ModelPair:
         tokenizer: needed for prompts given as text and for texts in results.
         name: shown to people.
         examples: prompts that show the pair well; may be empty.
+        chat: whether a text is put into the tokenizer's chat template before it is tokenized.
         target_attention, draft_attention: the form in which each model takes its mask; an n-gram
             draft's is the target's and never used.
         skips_holes: whether hidden slots inside a row leave both models' results alone.
@@ -36,8 +38,11 @@ class ModelPair:
         tokenizer: PreTrainedTokenizerBase | None = None,
         name: str = "",
         examples: tuple[str, ...] = (),
+        chat: bool | None = None,
     ) -> None:
         """Check that the two can work together.
+
+        Args are the attributes of these names; `chat` None is whether there is a template.
 
         Raises:
             DecodeError: a model that cannot be decoded this way, or two that do not match.
@@ -47,6 +52,13 @@ class ModelPair:
         self.tokenizer = tokenizer
         self.name = name or type(target).__name__
         self.examples = examples
+        has_template = bool(getattr(tokenizer, "chat_template", None))
+        if chat and not has_template:
+            raise DecodeError(
+                "This pair's tokenizer has no chat template: leave chat out, or choose a model "
+                "made for chat."
+            )
+        self.chat = has_template if chat is None else chat
         with evaluation_mode(*self.models):
             found = [
                 probe(role, model)
@@ -57,6 +69,12 @@ class ModelPair:
         self.draft_attention = found[-1].attention
         self.skips_holes = all(abilities.skips_holes for abilities in found)
         self.takes_query_masks = all(abilities.obeys_mask for abilities in found)
+
+    def with_chat(self, chat: bool) -> ModelPair:
+        """The same models, with texts put into a chat template or not; without one, as it is."""
+        other = copy(self)
+        other.chat = chat and bool(getattr(self.tokenizer, "chat_template", None))
+        return other
 
     def _check_vocabularies(self) -> None:
         """Sizes may differ by padding: entries that no token of the tokenizer uses."""

@@ -58,6 +58,7 @@ def heading(
         "version": VERSION,
         "command": command,
         "pair": pair.name,
+        "chat": pair.chat,
         "settings": settings,
         "environment": environment(pair),
         "prompts": prompts,

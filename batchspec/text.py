@@ -6,7 +6,34 @@ from collections.abc import Iterable
 
 from transformers import PreTrainedTokenizerBase
 
+from batchspec.errors import DecodeError
+
 _UNREADABLE = "\ufffd"
+
+
+def prompt_ids(tokenizer: PreTrainedTokenizerBase, text: str, chat: bool) -> list[int]:
+    """The ids of a prompt.
+
+    Args:
+        tokenizer: of the target.
+        text: the prompt.
+        chat: whether it is a person's turn, which the chat template surrounds. The template then
+            writes every special token, so that none comes twice.
+
+    Raises:
+        DecodeError: the template cannot take it.
+    """
+    if not chat:
+        return list(tokenizer(text)["input_ids"])
+    turns = [{"role": "user", "content": text}]
+    try:
+        written = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+    except Exception as error:  # a template is a program that anybody wrote
+        raise DecodeError(
+            f"The chat template of this pair fails ({type(error).__name__}: {error!s:.80}): "
+            "switch chat off."
+        ) from error
+    return list(tokenizer(written, add_special_tokens=False)["input_ids"])
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase | None, ids: Iterable[int]) -> dict[int, str]:

@@ -16,8 +16,9 @@ from batchspec.config import STRATEGY_NAMES, DecodeConfig
 from batchspec.errors import DecodeError
 from batchspec.limits import Limits
 from batchspec.storyteller import EXAMPLES
-from pages.models import MODELS, PAIRS, PLOTLY_ADDRESS, pair_named, warning
-from pages.settings import whole_number
+from pages.gpu import moved, on_gpu
+from pages.models import PLOTLY_ADDRESS, check_pair, finished, load, news, turn, warning
+from pages.settings import pair_fields, whole_number
 from visuals.player import charts_script
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ CSS = """
 
 def run_benchmark(
     name: str,
+    draft: str,
     prompts: str,
     experiments: list[str],
     methods: list[str],
@@ -52,9 +54,7 @@ def run_benchmark(
     repeats: float | None,
 ) -> Iterator[tuple[object, str, str]]:
     """Run the benchmark; yields figures, how far it is, and what is wrong, as it goes."""
-    from batchspec.bench.experiments import Plan
-    from batchspec.bench.measuring import measure
-
+    draft = draft or ""  # where the field was emptied
     lines = [line for line in prompts.splitlines() if line.strip()]
     try:
         if not methods or not sizes:
@@ -66,20 +66,44 @@ def run_benchmark(
             limits.check(lines, replace(config, batch_size=max(sizes)))
             if times > REPEATS:
                 raise DecodeError(f"This public page repeats a run at most {REPEATS} times.")
-        plan = Plan(pair_named(name), config, methods, sorted(sizes))
-        progress = measure(plan, lines, experiments, times)
-        drawn = -REDRAW
-        while True:
-            with MODELS:
-                state = next(progress, None)
-            if state is None:
-                return
+        check_pair(name, draft)
+        loading = load(name, draft)
+        try:
+            while True:
+                yield gr.skip(), news(next(loading)), ""
+        except StopIteration:
+            drawn = -REDRAW
+        for state in measured((name, draft), config, methods, sizes, lines, experiments, times):
             # Charts drawn after every short run would leave a browser no time for anything else.
             due = time.monotonic() - drawn >= REDRAW or not state.doing
             yield _drawn(state.benchmark) if due else gr.skip(), _state(state), ""
             drawn = time.monotonic() if due else drawn
     except DecodeError as error:
         yield gr.skip(), "", warning(str(error))
+
+
+@on_gpu
+def measured(
+    pair: tuple[str, str],
+    config: DecodeConfig,
+    methods: list[str],
+    sizes: list[int],
+    prompts: list[str],
+    experiments: list[str],
+    repeats: int,
+) -> Iterator[Progress]:
+    """What `measure` yields, for a pair by its name and draft, which is loaded."""
+    from batchspec.bench.experiments import Plan
+    from batchspec.bench.measuring import measure
+
+    plan = Plan(moved(finished(load(*pair))), config, methods, sorted(sizes))
+    progress = measure(plan, prompts, experiments, repeats)
+    while True:
+        with turn():
+            state = next(progress, None)
+        if state is None:
+            return
+        yield state
 
 
 def cancelled() -> str:
@@ -144,7 +168,7 @@ def build_benchmark() -> None:
                     list(BATCH_SIZES), value=list(SIZES), multiselect=True, label="Batch sizes"
                 )
             with gr.Row():
-                pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                pair, draft = pair_fields()
                 tokens = gr.Number(NEW_TOKENS, label="New tokens", min_width=80)
                 repeats = gr.Number(REPEATS, label="Repeats", min_width=80)
                 start = gr.Button("Run benchmark", variant="primary", elem_id="run-benchmark")
@@ -154,7 +178,7 @@ def build_benchmark() -> None:
     charts = gr.HTML("", html_template=TEMPLATE, js_on_load=charts_script(), plotly=PLOTLY_ADDRESS)
     running = start.click(
         run_benchmark,
-        inputs=[pair, prompts, experiments, methods, sizes, tokens, repeats],
+        inputs=[pair, draft, prompts, experiments, methods, sizes, tokens, repeats],
         outputs=[charts, state, message],
         show_progress="hidden",
         concurrency_limit=1,

@@ -24,6 +24,8 @@ from pages.settings import break_it, controls
 from visuals.link import Link
 from visuals.player import player_markup, player_palette, player_script
 
+OPENING = 8
+"""Visitors who may wait for models at the same time; who needs none loaded waits for nobody."""
 RUN_LINK = """() => {
     const { search } = location;
     if (new URLSearchParams(search).has("prompts")) document.querySelector("#run-link").click();
@@ -57,7 +59,8 @@ def build_debugger(page: gr.Blocks) -> None:
             start,
             inputs=settings,
             outputs=[player, message],
-            show_progress_on=message,
+            show_progress="hidden",
+            concurrency_limit=OPENING,
             api_visibility="private",
         )
     lanes = settings[Link.names().index("lanes")]

@@ -9,8 +9,9 @@ import gradio as gr
 
 import batchspec
 from batchspec.errors import DecodeError
-from pages.models import MODELS, PAIRS
-from pages.settings import start_run
+from pages.gpu import moved, on_gpu
+from pages.models import OWN, finished, load, turn
+from pages.settings import lane_configs, start_run
 from visuals.link import Link
 from visuals.sentence import cause, plain, sentence, story
 
@@ -23,7 +24,8 @@ def run_trace(
     batch_size: int = 8,
     temperature: float = 0.0,
     seed: int = 0,
-    pair: str = PAIRS[0],
+    pair: str = OWN,
+    draft: str = "",
 ) -> dict[str, Any]:
     """Record one strategy on a list of prompts; for programs, by way of `gradio_client`.
 
@@ -35,22 +37,32 @@ def run_trace(
         batch_size: rows decoded together.
         temperature: 0 is greedy.
         seed: decides all random numbers.
-        pair: name of the model pair.
+        pair: name of the model pair, or its target's Hub id or folder.
+        draft: `ngram`, a Hub id or a folder; empty for the pair's own.
 
     Returns:
         The trace as the JSON object of docs/trace.md.
     """
     numbers = (draft_tokens, max_new_tokens, batch_size)
-    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed)
+    link = Link(pair, "", [strategy], *numbers, temperature=temperature, seed=seed, draft=draft)
     try:
-        run = start_run(link, prompts)
-        while not run.finished:
-            with MODELS:
-                run.advance()
+        finished(start_run(link, prompts))
+        trace = recorded(link, prompts)
     except DecodeError as error:
         raise gr.Error(str(error), print_exception=False) from None
-    content: dict[str, Any] = json.loads(run.traces()[0].to_json())
+    content: dict[str, Any] = json.loads(trace.to_json())
     return content
+
+
+@on_gpu
+def recorded(link: Link, prompts: list[str]) -> batchspec.Trace:
+    """The first lane of a run, to its end; its pair is loaded."""
+    pair = moved(finished(load(link.pair, link.draft or ""))).with_chat(link.chat)
+    run = batchspec.LiveRun(pair, prompts, lane_configs(link, prompts))
+    while not run.finished:
+        with turn():
+            run.advance()
+    return run.traces()[0]
 
 
 def explain_step(trace: dict[str, Any], step: int) -> dict[str, Any]:

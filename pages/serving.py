@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gradio as gr
@@ -11,9 +12,10 @@ import gradio as gr
 import batchspec
 from batchspec.config import ACCEPTANCE_RULES
 from batchspec.errors import DecodeError
+from batchspec.limits import Limits
 from batchspec.runs import Runs
 from batchspec.storyteller.example import load_example
-from pages.models import MODELS, PAIRS, warning
+from pages.models import MODELS, is_here, news, warning
 from pages.settings import DEFAULTS, LANE_NAMES, MOST_LANES, start_run
 from visuals.link import Link
 from visuals.opening import opened
@@ -36,40 +38,61 @@ def open_page(request: gr.Request) -> list[object]:
     payload = pack(load_example())
     if not query.keys() & set(Link.names()):
         return [*[gr.skip()] * len(Link.names()), payload, ""]
-    choices = {"pair": PAIRS, "acceptance": ACCEPTANCE_RULES}
+    choices: dict[str, Sequence[str]] = {"acceptance": ACCEPTANCE_RULES}
+    limits = Limits.of_this_page()
+    if limits:
+        choices |= {"pair": limits.pairs, "draft": ("", "ngram")}
     link, complaints = DEFAULTS.opened(query, choices, LANE_NAMES.__contains__, MOST_LANES)
     return [*link.values(), payload, warning(" ".join(complaints))]
 
 
-def open_run(by_hand: bool, *settings: Any, session: str | None) -> tuple[object, str]:
+Answer = Iterator[tuple[object, object]]
+"""The player's payload and a message, again and again until the run is there."""
+
+
+def open_run(by_hand: bool, *settings: Any, session: str | None) -> Answer:
     """Check the settings and make a run of them, in place of the session's earlier one.
 
-    Returns:
-        The player's payload and an empty message; or the picture as it was and what is wrong.
+    Yields:
+        The picture as it is and how far loading is; in the end the player's payload and an empty
+        message, or the picture as it was and what is wrong.
     """
     link = Link(*settings)
+    starting = start_run(link, [line for line in link.prompts.splitlines() if line.strip()])
     try:
-        run = start_run(link, [line for line in link.prompts.splitlines() if line.strip()])
+        while True:
+            yield gr.skip(), news(next(starting))
+    except StopIteration as end:
+        run = end.value
     except DecodeError as error:
-        return gr.skip(), warning(str(error))
+        yield gr.skip(), warning(str(error))
+        return
     key = _runs.open(str(session), run)
-    return pack(run.traces(), live=True, link=link.query(), run=key, by_hand=by_hand), ""
+    yield pack(run.traces(), live=True, link=link.query(), run=key, by_hand=by_hand), ""
 
 
-def open_to_run(request: gr.Request, *settings: Any) -> tuple[object, str]:
+def open_to_run(request: gr.Request, *settings: Any) -> Answer:
     """A run that the player asks to run on; arguments and result as for `open_run`."""
-    return open_run(False, *settings, session=request.session_hash)
+    yield from open_run(False, *settings, session=request.session_hash)
 
 
-def open_by_hand(request: gr.Request, *settings: Any) -> tuple[object, str]:
+def open_by_hand(request: gr.Request, *settings: Any) -> Answer:
     """A run that the player asks for one phase at a time; as `open_run`."""
-    return open_run(True, *settings, session=request.session_hash)
+    yield from open_run(True, *settings, session=request.session_hash)
 
 
-def open_link(request: gr.Request, *settings: Any) -> tuple[object, object]:
-    """As `open_to_run`, for the settings of an address; what was said of the address stays."""
-    payload, words = open_to_run(request, *settings)
-    return payload, words or gr.skip()
+def open_link(request: gr.Request, *settings: Any) -> Answer:
+    """As `open_to_run`, for the settings of an address; what was said of the address stays.
+
+    An address alone makes nobody fetch models: that takes a press of the button.
+    """
+    link = Link(*settings)
+    if not is_here(link.pair, link.draft):
+        asked = f"The link's pair {link.pair!r:.80} is not loaded yet: press Run to load it."
+        yield gr.skip(), warning(asked)
+        return
+    for payload, words in open_to_run(request, *settings):
+        yield payload, words or gr.skip()
 
 
 def leave(request: gr.Request) -> None:
@@ -89,6 +112,9 @@ def _advance(run: batchspec.LiveRun) -> None:
     try:
         with MODELS:
             run.advance()
+    except DecodeError as error:
+        run.failure = str(error)
+        run.stopped.set()
     except Exception as error:
         run.failure = f"The run broke off: {type(error).__name__}: {error}"
         run.stopped.set()
@@ -109,7 +135,7 @@ def frames(request: list[Any]) -> str | None:
     if run is None:
         return None
     with run.lock:
-        if run.finished:  # the player has everything now
+        if run.finished or run.failure:  # the player has everything now
             _runs.close(key)
         more = {"ended": run.ended, "share": run.share, "failure": run.failure}
         return pack_piece(run.traces(), since, more)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import gradio as gr
 
 import batchspec
-from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES, label_of
+from batchspec.config import ACCEPTANCE_RULES, STRATEGY_NAMES, DecodeConfig, label_of
 from batchspec.errors import DecodeError
 from batchspec.faults import FAULTS
 from batchspec.limits import Limits
 from batchspec.storyteller import EXAMPLES
 from batchspec.storyteller.example import BATCH_SIZE, DRAFT_TOKENS, LANES, NEW_TOKENS
-from pages.models import PAIRS, pair_named
+from pages.models import OWN, State, check_pair, load, pair_choices
 from visuals.link import Link
 
 MOST_LANES = 3
 MOST_WHOLE = 2**53
 DEFAULTS = Link(
-    PAIRS[0], "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
+    OWN, "\n".join(EXAMPLES), LANES, k=DRAFT_TOKENS, tokens=NEW_TOKENS, batch=BATCH_SIZE
 )
 NUMBERS = (
     ("k", "K", "k"),
@@ -55,7 +55,7 @@ def controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Butt
         )
         with gr.Column(scale=6, min_width=320):
             with gr.Row():
-                pair = gr.Dropdown(list(PAIRS), value=PAIRS[0], label="Pair", min_width=120)
+                pair, draft = pair_fields()
                 k, tokens, batch = _numbers("k", "tokens", "batch")
                 lanes = gr.Dropdown(
                     list(LANE_NAMES),
@@ -64,7 +64,7 @@ def controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Butt
                     max_choices=MOST_LANES,
                     label="Lanes, up to three",
                     elem_id="lanes",
-                    min_width=300,
+                    min_width=270,
                     scale=3,
                 )
             with gr.Row():
@@ -78,17 +78,45 @@ def controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Butt
                     elem_id="broken",
                     min_width=210,
                 )
-                with gr.Accordion("Sampling and pool", open=False, elem_id="more"), gr.Row():
-                    window, temperature, seed = _numbers("window", "temperature", "seed")
-                    acceptance = gr.Dropdown(
-                        list(ACCEPTANCE_RULES),
-                        value=DEFAULTS.acceptance,
-                        label="Acceptance",
-                        min_width=120,
-                    )
+                further = _further()
             message = gr.HTML("", elem_id="message")
-    numbers = [k, tokens, batch, window, temperature, seed]
-    return [pair, prompts, lanes, *numbers, acceptance], broken, [run, by_hand], message
+    *further, chat = further
+    settings = [pair, prompts, lanes, k, tokens, batch, *further, draft, chat]
+    return settings, broken, [run, by_hand], message
+
+
+def _further() -> list[gr.components.Component]:
+    """What is seldom changed: window, temperature, seed, acceptance, chat."""
+    with gr.Accordion("More settings", open=False, elem_id="more"), gr.Row():
+        numbers = _numbers("window", "temperature", "seed")
+        acceptance = gr.Dropdown(
+            list(ACCEPTANCE_RULES), value=DEFAULTS.acceptance, label="Acceptance", min_width=120
+        )
+        chat = gr.Checkbox(DEFAULTS.chat, label="Chat template", elem_id="chat")
+    return [*numbers, acceptance, chat]
+
+
+def pair_fields() -> tuple[gr.Dropdown, gr.Dropdown]:
+    """The fields that choose a pair: a preset or a target, and a draft where not the pair's own."""
+    free = Limits.of_this_page() is None
+    pair = gr.Dropdown(
+        pair_choices(),
+        value=OWN,
+        label="Pair or Hub id" if free else "Pair",
+        allow_custom_value=free,
+        elem_id="pair",
+        min_width=130,
+        scale=2,
+    )
+    draft = gr.Dropdown(
+        [("its own", ""), ("n-gram", "ngram")],
+        value="",
+        label="Draft",
+        allow_custom_value=free,
+        elem_id="draft",
+        min_width=100,
+    )
+    return pair, draft
 
 
 def _numbers(*names: str) -> list[gr.Number]:
@@ -109,8 +137,8 @@ def break_it(broken: str, lanes: list[str]) -> list[str]:
     return [*kept[:place], sound, broken, *kept[place:]][:MOST_LANES]
 
 
-def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
-    """A run with a person's settings, checked; no model has run yet.
+def lane_configs(link: Link, prompts: Sequence[str]) -> list[DecodeConfig]:
+    """A person's settings, one for each lane, checked as far as they can be without the models.
 
     Raises:
         DecodeError: bad input.
@@ -137,14 +165,25 @@ def start_run(link: Link, prompts: Sequence[str]) -> batchspec.LiveRun:
         raise DecodeError("With 0 new tokens no model runs: ask for at least 1.")
     settings["temperature"] = float(_number("the temperature", link.temperature))
     settings["acceptance"] = link.acceptance
-    configs = [batchspec.DecodeConfig(**lane_settings(lane), **settings) for lane in link.lanes]
+    configs = [DecodeConfig(**lane_settings(lane), **settings) for lane in link.lanes]
     limits = Limits.of_this_page()
     if limits:
         limits.check(prompts, configs[0])
+    check_pair(link.pair, link.draft or "")
+    return configs
+
+
+def start_run(link: Link, prompts: Sequence[str]) -> Generator[State, None, batchspec.LiveRun]:
+    """A run with a person's settings; how far its models are loaded. None of them has run yet.
+
+    Raises:
+        DecodeError: bad input, or a pair that cannot be loaded.
+    """
+    configs = lane_configs(link, prompts)
     # Two threads that import transformers at once see each other's half: the one that loads goes
     # first.
-    pair = pair_named(link.pair)
-    return batchspec.LiveRun(pair, prompts, configs)
+    pair = yield from load(link.pair, link.draft or "")
+    return batchspec.LiveRun(pair.with_chat(link.chat), prompts, configs)
 
 
 def lane_settings(lane: str) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def ids_file(tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _tiny_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchspec.commands.load_pair", lambda *_: shared_pair())
+    monkeypatch.setattr("batchspec.commands.load_pair", lambda *_, **__: shared_pair())
 
 
 # What is measured

@@ -54,11 +54,11 @@ def storyteller() -> ModelPair:
 def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the storyteller once, and know the tiny pair by name."""
 
-    def load(name: str, draft: str | None, *others: str) -> ModelPair:
+    def load(name: str, draft: str | None, *others: str, **more: Any) -> ModelPair:
         known = {"storyteller": storyteller, "tiny": shared_pair}
         if draft is None and others == ("auto", "auto") and name in known:
             return known[name]()
-        return load_pair(name, draft, *others)
+        return load_pair(name, draft, *others, **more)
 
     monkeypatch.setattr("batchspec.commands.load_pair", load)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

@@ -28,13 +28,22 @@ def opened(query: dict[str, str]) -> tuple[Link, list[str]]:
     numbers=st.tuples(*[st.integers(-5, 10**6)] * 6),
     pair=st.sampled_from(PAIRS),
     acceptance=st.sampled_from(ACCEPTANCE_RULES),
+    draft=st.sampled_from(("", "ngram", "owner/name")),
+    chat=st.booleans(),
 )
 def test_an_address_opens_as_the_settings_it_was_made_of(
-    prompts: str, lanes: list[str], numbers: tuple[int, ...], pair: str, acceptance: str
+    prompts: str,
+    lanes: list[str],
+    numbers: tuple[int, ...],
+    pair: str,
+    acceptance: str,
+    draft: str,
+    chat: bool,
 ) -> None:
-    link = Link(pair, prompts, lanes, *numbers, acceptance)
+    link = Link(pair, prompts, lanes, *numbers, acceptance, draft, chat)
     query = dict(parse_qsl(link.query(), keep_blank_values=True, strict_parsing=True))
-    assert query.keys() == {field.name for field in fields(Link)}
+    left_out = {name for name, bare in (("draft", not draft), ("chat", chat)) if bare}
+    assert query.keys() == {field.name for field in fields(Link)} - left_out
     assert opened(query) == (link, [])
 
 
@@ -85,3 +94,13 @@ def test_an_empty_field_is_left_out(name: str) -> None:
 
 def test_what_no_address_holds_has_none() -> None:
     assert replace(HERE, prompts="x" * LONGEST).query() == ""
+
+
+def test_a_pair_is_free_where_no_choices_are_given() -> None:
+    choices = {"acceptance": ACCEPTANCE_RULES}
+    query = {"pair": "owner/name", "draft": "ngram"}
+    link, complaints = HERE.opened(query, choices, lambda _: True, most=3)
+    assert (link.pair, link.draft, complaints) == ("owner/name", "ngram", [])
+    choices = {"pair": PAIRS, "draft": ("", "ngram"), "acceptance": ACCEPTANCE_RULES}
+    link, complaints = HERE.opened({**query, "draft": "x/y"}, choices, lambda _: True, most=3)
+    assert (link.pair, link.draft, len(complaints)) == ("storyteller", "", 2)

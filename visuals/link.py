@@ -16,12 +16,14 @@ class Link:
     """The settings of a run as the page has them.
 
     Attributes:
-        pair: name of the pair.
+        pair: name of the pair, or its target.
         prompts: one a line.
         lanes: names of strategies, each with `+FAULT` after it where a fault is switched on.
         k, tokens, batch, window: draft tokens, new tokens, batch size and pool window; None where
             the field is empty.
         temperature, seed, acceptance: how tokens are chosen.
+        draft: the draft where it is not the pair's own.
+        chat: whether a chat template is used where there is one.
     """
 
     pair: str
@@ -34,6 +36,8 @@ class Link:
     temperature: float | None = 0
     seed: float | None = 0
     acceptance: str = "auto"
+    draft: str = ""
+    chat: bool = True
 
     @classmethod
     def names(cls) -> list[str]:
@@ -48,7 +52,12 @@ class Link:
 
     def query(self) -> str:
         """The query string of the address; empty where it would be too long for one."""
-        values = {**asdict(self), "lanes": ",".join(self.lanes)}
+        values = {
+            **asdict(self),
+            "lanes": ",".join(self.lanes),
+            "draft": self.draft or None,
+            "chat": None if self.chat else "off",
+        }
         query = urlencode({k: value for k, value in sorted(values.items()) if value is not None})
         return query if len(query) <= LONGEST else ""
 
@@ -63,7 +72,7 @@ class Link:
 
         Args:
             query: the parameters of the address; those of other names are left alone.
-            choices: what there is to choose from, for `pair` and `acceptance`.
+            choices: what there is to choose from; `pair` and `draft` may be free.
             is_lane: whether a lane of that name can be shown.
             most: how many lanes there may be.
 
@@ -71,8 +80,10 @@ class Link:
             The settings, and a sentence for every part that could not be used.
         """
         link, complaints = self, []
-        if "prompts" in query:
-            link = replace(link, prompts=query["prompts"])
+        for name in {"prompts", "pair", "draft"} & query.keys() - choices.keys():
+            text: Any = query[name]
+            link = replace(link, **{name: text})
+        link = replace(link, chat=query.get("chat", "" if self.chat else "off") != "off")
         for name, known in choices.items():
             value = query.get(name, getattr(self, name))
             if value in known:
