@@ -23,6 +23,7 @@ from batchspec.decoding import generate
 from batchspec.errors import DecodeError
 from batchspec.faults import FAULTS
 from batchspec.loading import load_pair
+from batchspec.memory import memory_told
 from batchspec.pair import ModelPair
 from batchspec.progress import Observer
 from batchspec.report import (
@@ -78,7 +79,8 @@ def run(options: Namespace, prompts: list[Any], config: DecodeConfig) -> int:
     prompts = prompts or list(pair.examples[: options.limit])
     if not prompts:
         raise DecodeError("There is no prompt: give one as an argument, or a file with --prompts.")
-    outcome = COMMANDS[options.command](options, pair, prompts, config)
+    with memory_told():
+        outcome = COMMANDS[options.command](options, pair, prompts, config)
     # Written first: a reader of the printed result may stop reading.
     if options.json:
         head = heading(options.command, pair, prompts, config)

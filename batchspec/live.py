@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from batchspec.clean import CleanMemo
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts
+from batchspec.memory import memory_told
 from batchspec.pair import ModelPair
 from batchspec.recorder import Recorder
 from batchspec.trace import PHASES, Frame, Trace
@@ -56,8 +57,11 @@ class LiveRun:
         """Run the next phase: every lane comes past the earliest (round, phase) that one is at.
 
         At the end the target is run alone on the rows that left it.
+
+        Raises:
+            DecodeError: memory ran out, be it in the recorders' own forwards.
         """
-        with self.lock:
+        with self.lock, memory_told():
             earliest = min(self._places)
             while min(self._places) == earliest and not self.finished:
                 self._step(self._places.index(earliest))

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import plotly
+from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 # The engine's names are looked up when first used, so that a page is there before torch is.
 import batchspec
@@ -68,6 +69,16 @@ def check_pair(name: str, draft: str) -> None:
     limits = Limits.of_this_page()
     if limits:
         limits.check_pair(name, draft)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name models: a preset, a folder that is there, or a Hub id."""
+    try:
+        if text not in PRESETS and not (text and Path(text).is_dir()):
+            validate_repo_id(text)
+    except (HFValidationError, OSError, ValueError):
+        return False
+    return True
 
 
 def is_here(name: str, draft: str) -> bool:

@@ -13,9 +13,10 @@ import batchspec
 from batchspec.config import ACCEPTANCE_RULES
 from batchspec.errors import DecodeError
 from batchspec.limits import Limits
+from batchspec.presets import PRESETS
 from batchspec.runs import Runs
 from batchspec.storyteller.example import load_example
-from pages.models import MODELS, is_here, news, warning
+from pages.models import MODELS, OWN, is_here, is_name, news, warning
 from pages.settings import DEFAULTS, LANE_NAMES, MOST_LANES, start_run
 from visuals.link import Link
 from visuals.opening import opened
@@ -40,8 +41,10 @@ def open_page(request: gr.Request) -> list[object]:
         return [*[gr.skip()] * len(Link.names()), payload, ""]
     choices: dict[str, Sequence[str]] = {"acceptance": ACCEPTANCE_RULES}
     limits = Limits.of_this_page()
-    if limits:
-        choices |= {"pair": limits.pairs, "draft": ("", "ngram")}
+    if limits or not is_name(query.get("pair", OWN)):
+        choices["pair"] = limits.pairs if limits else tuple(PRESETS)
+    if limits or not is_name(query.get("draft", OWN)):
+        choices["draft"] = ("", "ngram")
     link, complaints = DEFAULTS.opened(query, choices, LANE_NAMES.__contains__, MOST_LANES)
     return [*link.values(), payload, warning(" ".join(complaints))]
 

@@ -148,3 +148,12 @@ def test_a_containers_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert free_bytes(torch.device("cpu")) == 800
     (tmp_path / "memory.max").write_text("max\n")
     assert free_bytes(torch.device("cpu")) > 800
+
+
+def test_running_out_while_observing_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("batchspec.clean.CleanRow.extend", failing)
+    with pytest.raises(DecodeError, match="ran out of memory"):
+        LiveRun(shared_pair(), ROWS, [CONFIG]).advance()

@@ -56,6 +56,22 @@ def test_what_is_no_name_is_refused(name: str, draft: str) -> None:
         finished(load(name, draft))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("qwen3", True),
+        ("owner/name", True),
+        ("/tmp", True),
+        ("", False),
+        ("<img src=x onerror=alert(1)>", False),
+        ("a\0b", False),
+        ("x" * 5000, False),
+    ],
+)
+def test_what_can_name_models_is_told_from_garbage(text: str, expected: bool) -> None:
+    assert models.is_name(text) is expected
+
+
 def test_a_public_page_offers_small_presets_alone(
     asked: list[tuple[str, str | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,5 +65,5 @@ def test_a_public_page_measures_no_more_than_it_runs(
 ) -> None:
     monkeypatch.setenv(PUBLIC, "1")
     asked = {"sizes": [1], "tokens": 4, "repeats": 1, **changes}
-    (said,) = run_benchmark("storyteller", "One, two,", ["5a"], ["eqspec"], **asked)
+    (said,) = run_benchmark("storyteller", "", "One, two,", ["5a"], ["eqspec"], **asked)
     assert words in said[2]
