@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
-from batchspec.clean import CleanMemo
+from batchspec.clean import CleanMemo, forget_passed
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts
 from batchspec.pair import ModelPair
@@ -31,8 +31,8 @@ class LiveRun:
         Raises:
             DecodeError: as `decode` does.
         """
-        memo: CleanMemo = {}
-        self.recorders = [Recorder(pair, prompts, config, memo) for config in configs]
+        self._memo: CleanMemo = {}
+        self.recorders = [Recorder(pair, prompts, config, self._memo) for config in configs]
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         self.failure = ""
@@ -61,6 +61,8 @@ class LiveRun:
             earliest = min(self._places)
             while min(self._places) == earliest and not self.finished:
                 self._step(self._places.index(earliest))
+            settled = [row for recorder in self.recorders for row in recorder.settled]
+            forget_passed(self._memo, settled)
             if self.finished and self._whole is None:
                 known = {
                     number: tokens

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 
 import pytest
 import torch
 
 from batchspec import DecodeConfig, DecodeError, LiveRun, record
+from batchspec import live as live_module
 from batchspec.limits import PUBLIC, Limits
+from batchspec.recorder import Recorder
 from batchspec.runs import Runs
+from batchspec.step import Step
 from batchspec.trace import PHASES, Frame
-from tiny import ROWS, shared_pair
+from tiny import ROWS, shared_pair, watched
 
 CONFIG = DecodeConfig(draft_tokens=3, max_new_tokens=12, batch_size=2, eos_token_ids=())
 LANES = ("pad", "eqspec", "exspec")
@@ -67,6 +71,51 @@ def test_until_the_end_the_reference_is_what_is_known_of_it() -> None:
         diverged = diverged or any(d is not None for d in trace.first_divergence)
     assert diverged and trace.reference == whole.reference
     assert max(map(len, trace.reference)) > 1 + max(filter(None, trace.first_divergence))
+
+
+def advanced(monkeypatch: pytest.MonkeyPatch, forgets: bool) -> tuple[list[dict], int, list[int]]:
+    """A whole run's traces without times, its forwards, and what the memo held on the way."""
+    with monkeypatch.context() as patch, watched(shared_pair().target) as counted:
+        if not forgets:
+            patch.setattr(live_module, "forget_passed", lambda *_: None)
+        run, held = made(*LANES), []
+        while not run.finished:
+            run.advance()
+            held.append(len(run._memo))
+    contents = [trace.content() for trace in run.traces()]
+    for content in contents:
+        content["frames"] = [{**frame, "seconds": 0} for frame in content["frames"]]
+        del content["stats"], content["recorder_seconds"]
+    return contents, len(counted), held
+
+
+def test_rows_alone_that_no_lane_can_ask_for_again_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = advanced(monkeypatch, forgets=False)
+    dropped = advanced(monkeypatch, forgets=True)
+    # Nothing is run a second time for it, and every number is the same.
+    assert dropped[:2] == kept[:2]
+    assert dropped[2][-1] == 0 and 2 * max(dropped[2]) < max(kept[2])
+
+
+def test_a_run_that_rests_keeps_no_logits_and_no_row_alone_that_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[weakref.ref[Step]] = []
+    observe = Recorder._observe
+
+    def watching(recorder: Recorder, step: Step) -> Frame:
+        steps.append(weakref.ref(step))
+        return observe(recorder, step)
+
+    monkeypatch.setattr(Recorder, "_observe", watching)
+    run = made(*LANES)
+    while not run.finished:
+        run.advance()
+        assert all(step() is None for step in steps)
+        for row in (row for recorder in run.recorders for row in recorder._rows):
+            assert row.finished == (not row.clean)
 
 
 def test_bad_input_is_found_before_a_run_is_made() -> None:
