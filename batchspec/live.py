@@ -12,7 +12,7 @@ from batchspec.pair import ModelPair
 from batchspec.recorder import Recorder
 from batchspec.trace import PHASES, Frame, Trace
 
-_START, _END = (0, -1), (1 << 62, 0)
+_START, _END = (0, -1, 0), (1 << 62, 0, 0)
 
 
 class LiveRun:
@@ -53,7 +53,9 @@ class LiveRun:
         return sum(recorder.share for recorder in self.recorders) / len(self.recorders)
 
     def advance(self) -> None:
-        """Run the next phase: every lane comes past the earliest (round, phase) that one is at.
+        """Run the next phase: every lane comes past the earliest place that one is at.
+
+        A place is a round, a phase, and how many such phases came just before it in the round.
 
         At the end the target is run alone on the rows that left it.
         """
@@ -76,7 +78,9 @@ class LiveRun:
         if frame is None or self.recorders[lane].finished:
             self._places[lane] = _END
         else:
-            self._places[lane] = frame.round, PHASES.index(frame.phase)
+            *before, alike = self._places[lane]
+            place = frame.round, PHASES.index(frame.phase)
+            self._places[lane] = *place, alike + 1 if tuple(before) == place else 0
 
     def traces(self) -> list[Trace]:
         """The traces so far, one per lane; hold `lock` while the run goes on."""

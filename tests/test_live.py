@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -25,26 +26,43 @@ def made(*lanes: str) -> LiveRun:
     return LiveRun(shared_pair(), ROWS, [replace(CONFIG, strategy=lane) for lane in lanes])
 
 
-def place(frame: Frame) -> tuple[int, int]:
-    return frame.round, PHASES.index(frame.phase)
+def place(frames: Sequence[Frame]) -> tuple[int, int, int]:
+    """Round, phase, and how many frames of both there are before the last."""
+    last = frames[-1]
+    alike = sum((frame.round, frame.phase) == (last.round, last.phase) for frame in frames)
+    return last.round, PHASES.index(last.phase), alike - 1
 
 
 def test_lanes_come_past_one_phase_after_the_other() -> None:
     run = made(*LANES)
-    earliest = (0, -1)
+    earliest = (0, -1, 0)
     shares = [run.share]
     while not run.finished:
         run.advance()
         under_way = [
-            place(recorder.frames[-1])
+            place(recorder.frames)
             for recorder, ended in zip(run.recorders, run.ended, strict=True)
             if not ended
         ]
-        assert min(under_way, default=(99, 0)) > earliest
+        assert min(under_way, default=(99, 0, 0)) > earliest
         earliest = min(under_way, default=earliest)
         shares.append(run.share)
     assert shares == sorted(shares) and (shares[0], shares[-1]) == (0, 1)
     assert all(run.ended)
+
+
+def test_a_pool_that_takes_two_prefills_to_fill_takes_two_steps() -> None:
+    run = made(*LANES)
+    seen = []
+    while len(seen) < 4:
+        run.advance()
+        seen.append([[frame.phase for frame in one.frames] for one in run.recorders])
+    alone = ["prefill", "draft"]
+    pooled = ["prefill", "prefill", "schedule", "draft"]
+    assert seen[0] == [["prefill"]] * 3
+    assert seen[1] == [alone, alone, pooled[:2]]
+    assert seen[2] == [alone, alone, pooled[:3]]
+    assert seen[3] == [alone, alone, pooled]
 
 
 def test_lanes_that_share_a_run_end_as_each_would_alone() -> None:
