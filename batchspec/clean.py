@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +22,23 @@ CHUNK = 2**20
 
 CleanMemo = dict[tuple[Any, ...], tuple[list[tuple[Tensor, Tensor]], list[int]]]
 """K/V and choices of clean forwards, by model, row and tokens."""
+
+
+def forget_passed(memo: CleanMemo, settled: Iterable[tuple[int, Sequence[int]]]) -> None:
+    """Drop the forwards that nobody can ask for again.
+
+    Args:
+        memo: shared by the rows of all lanes.
+        settled: key and first tokens of each row that is not done, as its cache will hold them from
+            now on; a row stands here once a lane.
+    """
+    rows = defaultdict(list)
+    for key, first in settled:
+        rows[key].append(tuple(first))
+    for forward in list(memo):
+        (*_, key), _, tokens = forward
+        if not any(tokens[: len(first)] == first for first in rows[key]):
+            del memo[forward]
 
 
 class CleanRow:
@@ -45,7 +64,7 @@ class CleanRow:
         self._first = prompt_length - 1
         self._sampler = sampler
         self._key = torch.tensor([key], device=model.device)
-        self._row = (model, sampler, key, prompt_length)
+        self._row = (model, sampler, prompt_length, key)
         self._cache_argument = cache_argument(model)
         cuts = sampler is None and "logits_to_keep" in forward_parameters(model)
         self._least_logits = {"logits_to_keep": 1} if cuts else {}

@@ -22,7 +22,7 @@ class History:
 
     Attributes:
         start: the row before anything was written.
-        clean: the row alone, per model name.
+        clean: the row alone, per model name; empty once the row is done.
         roles, rounds: of the committed new tokens.
         generated: the committed new tokens.
         divergence: first new token the target alone would not have chosen, with its choice.
@@ -83,6 +83,8 @@ class History:
         difference = first_difference(self.generated, choices)
         if self.divergence is None and difference is not None:
             self.divergence = difference, choices[difference]
+        if finished:
+            self.clean.clear()
 
 
 def judged_chips(verdict: Verdict, place: int, number: int) -> list[Chip]:

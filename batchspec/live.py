@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
-from batchspec.clean import CleanMemo
+from batchspec.clean import CleanMemo, forget_passed
 from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts
 from batchspec.memory import memory_told
@@ -13,7 +13,7 @@ from batchspec.pair import ModelPair
 from batchspec.recorder import Recorder
 from batchspec.trace import PHASES, Frame, Trace
 
-_START, _END = (0, -1), (1 << 62, 0)
+_START, _END = (0, -1, 0), (1 << 62, 0, 0)
 
 
 class LiveRun:
@@ -32,8 +32,8 @@ class LiveRun:
         Raises:
             DecodeError: as `decode` does.
         """
-        memo: CleanMemo = {}
-        self.recorders = [Recorder(pair, prompts, config, memo) for config in configs]
+        self._memo: CleanMemo = {}
+        self.recorders = [Recorder(pair, prompts, config, self._memo) for config in configs]
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         self.failure = ""
@@ -54,7 +54,9 @@ class LiveRun:
         return sum(recorder.share for recorder in self.recorders) / len(self.recorders)
 
     def advance(self) -> None:
-        """Run the next phase: every lane comes past the earliest (round, phase) that one is at.
+        """Run the next phase: every lane comes past the earliest place that one is at.
+
+        A place is a round, a phase, and how many such phases came just before it in the round.
 
         At the end the target is run alone on the rows that left it.
 
@@ -65,6 +67,8 @@ class LiveRun:
             earliest = min(self._places)
             while min(self._places) == earliest and not self.finished:
                 self._step(self._places.index(earliest))
+            settled = [row for recorder in self.recorders for row in recorder.settled]
+            forget_passed(self._memo, settled)
             if self.finished and self._whole is None:
                 known = {
                     number: tokens
@@ -78,7 +82,9 @@ class LiveRun:
         if frame is None or self.recorders[lane].finished:
             self._places[lane] = _END
         else:
-            self._places[lane] = frame.round, PHASES.index(frame.phase)
+            *before, alike = self._places[lane]
+            place = frame.round, PHASES.index(frame.phase)
+            self._places[lane] = *place, alike + 1 if tuple(before) == place else 0
 
     def traces(self) -> list[Trace]:
         """The traces so far, one per lane; hold `lock` while the run goes on."""

@@ -95,13 +95,17 @@ class Recorder:
     def run(self) -> Iterator[Frame]:
         """Run phase by phase, yielding the frame of each."""
         for step in self._steps:
-            started = time.perf_counter()
-            self.stats.add(step)
-            frame = self._observe(step)
-            self.frames.append(frame)
-            self._see(frame)
-            self.seconds += time.perf_counter() - started
-            yield frame
+            self._record(step)
+            del step  # with its logits and masks: who asks for frames may take long to ask again
+            yield self.frames[-1]
+
+    def _record(self, step: Step) -> None:
+        started = time.perf_counter()
+        self.stats.add(step)
+        frame = self._observe(step)
+        self.frames.append(frame)
+        self._see(frame)
+        self.seconds += time.perf_counter() - started
 
     @property
     def agreed(self) -> dict[int, list[int]]:
@@ -111,6 +115,12 @@ class Recorder:
             for number, row in enumerate(self._rows)
             if row.finished and row.divergence is None
         }
+
+    @property
+    def settled(self) -> list[tuple[int, list[int]]]:
+        """Key, and the tokens that its caches will hold from now on, of each row not done."""
+        # A draft cache may lack the last two that were committed.
+        return [(row.start.key, row.tokens[:-2]) for row in self._rows if not row.finished]
 
     @property
     def finished(self) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 
 from batchspec import DecodeConfig, DecodeError, LiveRun, record
+from batchspec import live as live_module
 from batchspec.limits import PUBLIC, Limits
+from batchspec.recorder import Recorder
 from batchspec.runs import Runs
+from batchspec.step import Step
 from batchspec.trace import PHASES, Frame
-from tiny import ROWS, shared_pair
+from tiny import ROWS, shared_pair, watched
 
 CONFIG = DecodeConfig(draft_tokens=3, max_new_tokens=12, batch_size=2, eos_token_ids=())
 LANES = ("pad", "eqspec", "exspec")
@@ -21,26 +26,43 @@ def made(*lanes: str) -> LiveRun:
     return LiveRun(shared_pair(), ROWS, [replace(CONFIG, strategy=lane) for lane in lanes])
 
 
-def place(frame: Frame) -> tuple[int, int]:
-    return frame.round, PHASES.index(frame.phase)
+def place(frames: Sequence[Frame]) -> tuple[int, int, int]:
+    """Round, phase, and how many frames of both there are before the last."""
+    last = frames[-1]
+    alike = sum((frame.round, frame.phase) == (last.round, last.phase) for frame in frames)
+    return last.round, PHASES.index(last.phase), alike - 1
 
 
 def test_lanes_come_past_one_phase_after_the_other() -> None:
     run = made(*LANES)
-    earliest = (0, -1)
+    earliest = (0, -1, 0)
     shares = [run.share]
     while not run.finished:
         run.advance()
         under_way = [
-            place(recorder.frames[-1])
+            place(recorder.frames)
             for recorder, ended in zip(run.recorders, run.ended, strict=True)
             if not ended
         ]
-        assert min(under_way, default=(99, 0)) > earliest
+        assert min(under_way, default=(99, 0, 0)) > earliest
         earliest = min(under_way, default=earliest)
         shares.append(run.share)
     assert shares == sorted(shares) and (shares[0], shares[-1]) == (0, 1)
     assert all(run.ended)
+
+
+def test_a_pool_that_takes_two_prefills_to_fill_takes_two_steps() -> None:
+    run = made(*LANES)
+    seen = []
+    while len(seen) < 4:
+        run.advance()
+        seen.append([[frame.phase for frame in one.frames] for one in run.recorders])
+    alone = ["prefill", "draft"]
+    pooled = ["prefill", "prefill", "schedule", "draft"]
+    assert seen[0] == [["prefill"]] * 3
+    assert seen[1] == [alone, alone, pooled[:2]]
+    assert seen[2] == [alone, alone, pooled[:3]]
+    assert seen[3] == [alone, alone, pooled]
 
 
 def test_lanes_that_share_a_run_end_as_each_would_alone() -> None:
@@ -67,6 +89,51 @@ def test_until_the_end_the_reference_is_what_is_known_of_it() -> None:
         diverged = diverged or any(d is not None for d in trace.first_divergence)
     assert diverged and trace.reference == whole.reference
     assert max(map(len, trace.reference)) > 1 + max(filter(None, trace.first_divergence))
+
+
+def advanced(monkeypatch: pytest.MonkeyPatch, forgets: bool) -> tuple[list[dict], int, list[int]]:
+    """A whole run's traces without times, its forwards, and what the memo held on the way."""
+    with monkeypatch.context() as patch, watched(shared_pair().target) as counted:
+        if not forgets:
+            patch.setattr(live_module, "forget_passed", lambda *_: None)
+        run, held = made(*LANES), []
+        while not run.finished:
+            run.advance()
+            held.append(len(run._memo))
+    contents = [trace.content() for trace in run.traces()]
+    for content in contents:
+        content["frames"] = [{**frame, "seconds": 0} for frame in content["frames"]]
+        del content["stats"], content["recorder_seconds"]
+    return contents, len(counted), held
+
+
+def test_rows_alone_that_no_lane_can_ask_for_again_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = advanced(monkeypatch, forgets=False)
+    dropped = advanced(monkeypatch, forgets=True)
+    # Nothing is run a second time for it, and every number is the same.
+    assert dropped[:2] == kept[:2]
+    assert dropped[2][-1] == 0 and 2 * max(dropped[2]) < max(kept[2])
+
+
+def test_a_run_that_rests_keeps_no_logits_and_no_row_alone_that_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[weakref.ref[Step]] = []
+    observe = Recorder._observe
+
+    def watching(recorder: Recorder, step: Step) -> Frame:
+        steps.append(weakref.ref(step))
+        return observe(recorder, step)
+
+    monkeypatch.setattr(Recorder, "_observe", watching)
+    run = made(*LANES)
+    while not run.finished:
+        run.advance()
+        assert all(step() is None for step in steps)
+        for row in (row for recorder in run.recorders for row in recorder._rows):
+            assert row.finished == (not row.clean)
 
 
 def test_bad_input_is_found_before_a_run_is_made() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from urllib.parse import urlencode
@@ -43,13 +44,15 @@ def example_traces() -> dict[str, Trace]:
 
 
 def steps(traces: Sequence[Trace]) -> list[tuple[int, str]]:
-    """Every round and phase that any lane has: the columns of the scrubber."""
-    found = {(frame.round, frame.phase) for trace in traces for frame in trace.frames}
-    return sorted(found, key=lambda step: (step[0], PHASES.index(step[1])))
+    """Round and phase of every column of the scrubber: a phase has as many as a lane needs."""
+    most: Counter[tuple[int, str]] = Counter()
+    for trace in traces:
+        most |= Counter((frame.round, frame.phase) for frame in trace.frames)
+    return sorted(most.elements(), key=lambda step: (step[0], PHASES.index(step[1])))
 
 
 def column(round: int, phase: str) -> int:
-    """Where the example has a round and phase."""
+    """Where the example has a round and phase first."""
     return steps(list(example_traces().values())).index((round, phase))
 
 

@@ -175,8 +175,8 @@ def test_a_page_of_its_own_steps_without_server_and_network(
     alone.goto(path.as_uri())
     alone.wait_for_selector(READY)
     assert (at(alone, "live"), at(alone, "frames")) == ("recorded", at(hostile, "frames"))
-    for frame in range(1, 4):
-        press(alone, "ArrowRight", frame)
+    press(alone, "ArrowLeft", 2)
+    press(alone, "ArrowRight", 3)
     for view in ("tokens", "cache", "positions", "mask", "outputs"):
         place = f'[data-lane="eqspec"] [data-view="{view}"]'
         assert alone.inner_text(place) == hostile.inner_text(place)
@@ -194,6 +194,36 @@ def test_a_page_of_its_own_steps_without_server_and_network(
     alone.wait_for_timeout(300)
     assert not errors and not asked
     context.close()
+
+
+def test_a_page_of_its_own_opens_where_one_looked(
+    page: Page, browser: Browser, tmp_path: Path
+) -> None:
+    page.fill('#player input[type="range"]', "7")
+    page.wait_for_selector('#player[data-frame="7"]')
+    page.keyboard.press("Escape")
+    page.locator("#player").focus()
+    for key in ("m", "m", "c"):
+        page.keyboard.press(key)
+    page.click('[data-shows="error"]')
+    page.click("#player details.menu:not(.sharing) summary")
+    for name in ("mask", "table"):
+        page.click(f'[data-toggle="{name}"]')
+    path = saved(page, "page", tmp_path)
+    alone = browser.new_page(viewport={"width": 1440, "height": 900})
+    alone.goto(path.as_uri())
+    alone.wait_for_selector('#player[data-frame="7"]')
+    assert (at(alone, "round"), at(alone, "phase")) == (at(page, "round"), at(page, "phase"))
+    assert alone.input_value("#player .row-picker") == "2"
+    pressed = "all => all.map((one) => [one.textContent, one.ariaPressed])"
+    buttons = "#player :is([data-model], [data-shows], [data-toggle])"
+    there, here = (one.locator(buttons).evaluate_all(pressed) for one in (alone, page))
+    assert there == here
+    for view in ("cache", "positions", "table"):
+        shown = f'[data-lane="eqspec"] [data-view="{view}"]'
+        assert alone.inner_text(shown) == page.inner_text(shown)
+    press(alone, "Home", 0)
+    alone.close()
 
 
 def test_a_page_of_its_own_is_light_or_dark_as_the_reader_likes(

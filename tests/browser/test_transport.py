@@ -8,7 +8,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from batchspec.trace import PHASES, Trace
-from browser.driving import at, example_traces, last, painted, press, reach, steps, to
+from browser.driving import (
+    at,
+    example_traces,
+    lane,
+    last,
+    painted,
+    press,
+    reach,
+    steps,
+    to,
+    view,
+)
 
 STEPS = steps(list(example_traces().values()))
 ROUNDS = [place for place, step in enumerate(STEPS) if place == 0 or STEPS[place - 1][0] != step[0]]
@@ -74,6 +85,30 @@ def test_the_scrubber_has_every_round_and_phase_of_the_run(example: Page) -> Non
     )
     assert phases == [phase for _, phase in STEPS]
     assert {phase for _, phase in STEPS} == set(PHASES)
+
+
+def test_both_prefills_of_a_pool_can_be_looked_at(example: Page) -> None:
+    first, second, third = example_traces()["exspec"].frames[:3]
+    assert (first.phase, second.phase, third.phase) == ("prefill", "prefill", "schedule")
+    texts = []
+    for place, (frame, words) in enumerate(
+        ((first, "Prefill"), (second, "Prefill 2"), (third, "Schedule"))
+    ):
+        reach(example, place)
+        assert example.inner_text("#player .phases .on") == words
+        held = view(example, "exspec", "pool").locator("[data-row]")
+        rows = held.evaluate_all("all => all.map((one) => Number(one.dataset.row))")
+        assert rows == [row for row in frame.pool if row >= 0]
+        texts.append([lane(example, name).inner_text() for name in ("pad", "eqspec", "exspec")])
+        example.keyboard.press("ArrowRight")
+    # The others wait for the pool.
+    assert texts[0][:2] == texts[1][:2] and texts[0][2] != texts[1][2]
+    example.keyboard.press("Home")
+    reach(example, 0)
+    press(example, "ArrowRight", 1)
+    assert example.get_attribute('#player input[type="range"]', "aria-valuetext") == (
+        "round 1, prefill 2"
+    )
 
 
 def test_buttons_step_by_phase(example: Page) -> None:

@@ -41,18 +41,24 @@ function arrive() {
   if (complaints.length) describe(complaints.join(" "));
 }
 
+// What is looked at now, added to a query.
+function noteLook(query) {
+  query.set("frame", cursor);
+  query.set("row", state.row);
+  if (state.model !== "target") query.set("cache", state.model);
+  if (state.shows !== "state") query.set("shows", state.shows);
+  if (Object.entries(VIEWS).some(([name, view]) => state.views.has(name) !== Boolean(view.on)))
+    query.set("views", [...state.views].join(","));
+  return query;
+}
+
 let noting = null;
 function noteAddress() {
   if (opening) return;
   clearTimeout(noting);
   noting = setTimeout(() => {
-    const query = new URLSearchParams(payload.link || ""), theme = new URLSearchParams(location.search).get("__theme");
-    query.set("frame", cursor);
-    query.set("row", state.row);
-    if (state.model !== "target") query.set("cache", state.model);
-    if (state.shows !== "state") query.set("shows", state.shows);
-    if (Object.entries(VIEWS).some(([name, view]) => state.views.has(name) !== Boolean(view.on)))
-      query.set("views", [...state.views].join(","));
+    const query = noteLook(new URLSearchParams(payload.link || ""));
+    const theme = new URLSearchParams(location.search).get("__theme");
     if (theme) query.set("__theme", theme);
     history.replaceState(history.state, "", `?${query}`);
   }, 200);

@@ -116,6 +116,7 @@ async function receive() {
   shown = props.value;
   const next = await unpack(props.value);
   running = null;
+  if (next.look) opening = openingOf(next.look);
   show(next);
   describe();
   arrive();

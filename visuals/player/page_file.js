@@ -9,11 +9,12 @@ async function packedAgain(content) {
   return btoa(text);
 }
 
-// What is there now, as a recording; figures are for large views, and the rest is derived anew.
+// What is there now, as a recording that opens where one looks; figures are for large views, and the
+// rest is derived anew.
 function recording() {
   const { run, by_hand, share, gone, link, file, lanes, ...kept } = payload;
   const recorded = lanes.map(({ figures, totals, verdicts, at, ...lane }) => ({ ...lane, frames: traceOf(lane).frames }));
-  return { ...kept, live: "recorded", lanes: recorded };
+  return { ...kept, live: "recorded", look: noteLook(new URLSearchParams()).toString(), lanes: recorded };
 }
 
 async function pageFile() {

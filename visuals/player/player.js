@@ -98,12 +98,12 @@ function paint(place) {
   write(find(".story"), payload.stories[step.phase]);
   write(find(".phases"), `<span>Round <b>${step.round}</b></span>` + payload.phases
     .filter((phase) => steps.some((other) => other.phase === phase))
-    .map((phase) => `<span class="${phase === step.phase ? "on" : ""}">${phase[0].toUpperCase()}${phase.slice(1)}</span>`).join(""));
+    .map((phase) => (phase === step.phase ? `<span class="on">${capital(phaseWords(step))}</span>` : `<span>${capital(phase)}</span>`)).join(""));
   find(".segments .current")?.classList.remove("current");
   find(".segments").children[place].classList.add("current");
   const range = find("input[type=range]");
   range.value = place;
-  range.setAttribute("aria-valuetext", `round ${step.round}, ${step.phase}`);
+  range.setAttribute("aria-valuetext", `round ${step.round}, ${phaseWords(step)}`);
   drawHighlight();
   if (find("dialog.large").open) drawLarge();
   afterPaint(() => {
@@ -245,7 +245,7 @@ function openLarge(lane, view) {
 
 function drawLarge() {
   const figure = largeFigure(large.lane, frameOf(large.lane, cursor), large.view, state);
-  find("dialog.large b").textContent = `${large.lane.title}, round ${steps[cursor].round}, ${steps[cursor].phase}`;
+  find("dialog.large b").textContent = `${large.lane.title}, round ${steps[cursor].round}, ${phaseWords(steps[cursor])}`;
   if (figure) window.Plotly.react(find(".plot"), figure.data, figure.layout,
     { responsive: true, displaylogo: false });
   else find(".plot").textContent = "This strategy uses no draft model.";

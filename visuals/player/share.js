@@ -30,7 +30,7 @@ function fileName(ending, ...parts) {
   return `${words}.${ending}`;
 }
 
-const phaseName = () => `round-${steps[cursor].round}-${steps[cursor].phase}`;
+const phaseName = () => `round-${steps[cursor].round}-${phaseWords(steps[cursor])}`;
 
 function save(name, content, type) {
   const link = document.createElement("a");

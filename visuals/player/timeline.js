@@ -1,6 +1,11 @@
 // One cursor for lanes of different length, and what is derived from a frame once.
 
-const keyOf = (frame, order) => frame.round * order.length + order.indexOf(frame.phase);
+// By round, by phase, and by how many such phases came before: a pool takes several prefills to fill.
+const MOST_ALIKE = 2 ** 19; // more than a file holds, and few enough for exact keys
+const keyOf = (frame, order) => (frame.round * order.length + order.indexOf(frame.phase)) * MOST_ALIKE + frame.alike;
+const alikeBefore = (frame, before) => (before?.round === frame.round && before.phase === frame.phase ? before.alike + 1 : 0);
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+const phaseWords = ({ phase, alike }) => (alike ? `${phase} ${alike + 1}` : phase);
 
 // Take over the frames a lane has gained: running totals, the widest forward of each round, flags.
 function absorb(lane, gained) {
@@ -8,6 +13,7 @@ function absorb(lane, gained) {
   lane.frames.push(...gained);
   for (let number = first; number < lane.frames.length; number += 1) {
     const frame = lane.frames[number], before = lane.frames[number - 1];
+    frame.alike = alikeBefore(frame, before);
     for (const model of ["target", "draft"]) {
       const slots = frame[model] ? (frame[model].state[0] || []).length : 0;
       const fed = Math.max(0, ...frame.feeds.filter((feed) => feed.model === model)
@@ -91,7 +97,7 @@ function faultsWith(earlier, broke, round) {
   return faults;
 }
 
-// Every (round, phase) that any lane has, in order, as far as every lane has come; and which frame
+// Every place that any lane has a frame at, in order, as far as every lane has come; and which frame
 // each lane shows there.
 function timeline(payload) {
   const order = payload.phases, keys = new Map();
@@ -108,9 +114,10 @@ function timeline(payload) {
       return place;
     });
   }
-  return sorted.map((key, place) => ({
-    round: keys.get(key).round, phase: keys.get(key).phase, flags: flagsAt(payload, place),
-  }));
+  return sorted.map((key, place) => {
+    const { round, phase, alike } = keys.get(key);
+    return { round, phase, alike, flags: flagsAt(payload, place) };
+  });
 }
 
 const isFresh = (lane, place) => place === 0 || lane.at[place] !== lane.at[place - 1];
