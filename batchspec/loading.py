@@ -17,7 +17,8 @@ from batchspec.ngram import NGramDraft
 from batchspec.pair import ModelPair
 from batchspec.presets import PRESETS, in_bytes
 from batchspec.progress import Observer, nobody
-from batchspec.smollm2.target import target_place
+from batchspec.smollm2.draft import draft_folder
+from batchspec.smollm2.target import target_folder
 
 EMBEDDED = "storyteller"
 NGRAM = "ngram"
@@ -130,12 +131,13 @@ def _checkpoints(
 ) -> list[Checkpoint]:
     """The target and, where it is a model, the draft."""
     preset = PRESETS.get(target)
-    place = preset.target if preset else target
-    if place == smollm2.TARGET_ID:
-        place = target_place(observe)
+    place, own = (preset.target, preset.draft) if preset else (target, None)
+    if target == smollm2.NAME:
+        place = str(target_folder(observe))
+        own = str(draft_folder(Path(place)))
     places = [("target", target, place, revision)]
-    if draft is None and preset is not None:
-        places.append(("draft", target, preset.draft, None))
+    if draft is None and own is not None:
+        places.append(("draft", target, own, None))
     elif draft is not None and draft != NGRAM:
         places.append(("draft", draft, draft, None))
     return [

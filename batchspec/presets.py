@@ -71,7 +71,7 @@ PRESETS = {
             tuple(storyteller.EXAMPLES),
         ),
         Preset(
-            "smollm2",
+            smollm2.NAME,
             smollm2.TARGET_ID,
             str(smollm2.DRAFT_FOLDER),
             134_515_008,
@@ -151,11 +151,15 @@ def _cells(preset: Preset) -> tuple[str, ...]:
     )
     return (
         f"`{preset.name}`",
-        *(f"{'ships' if preset.ships else place}, {short(count)}" for place, count in models),
+        *(f"{_origin(place)}, {short(count)}" for place, count in models),
         " / ".join(in_bytes(preset.weight_bytes(dtype)) for dtype in ("bfloat16", "float32")),
         preset.licence,
         preset.good_for,
     )
+
+
+def _origin(place: str) -> str:
+    return "ships" if Path(place).is_dir() else place
 
 
 def short(count: int) -> str:

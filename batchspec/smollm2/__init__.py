@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
-DRAFT_FOLDER = FOLDER / "draft"
+NAME = "smollm2"
 TARGET_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
+DRAFT_FOLDER = Path(__file__).parent / "draft"

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
@@ -28,9 +29,10 @@ from transformers import (
 )
 
 from batchspec.smollm2 import DRAFT_FOLDER
+from batchspec.smollm2.draft import SHIPPED
 from batchspec.smollm2.lessons import Lessons, write_lessons
-from batchspec.smollm2.target import target_place
-from batchspec.storyteller.train import build_optimizers, learning_rate_factor, save_model
+from batchspec.smollm2.target import target_folder
+from batchspec.storyteller.train import build_optimizers, learning_rate_factor
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 256,
@@ -40,7 +42,7 @@ SHAPE: dict[str, Any] = {
     "num_key_value_heads": 2,
     "head_dim": 64,
 }
-SEED, HELD_OUT_SEED = 1, 9000
+SEED, HELD_OUT_SEED = 1, 9001
 ROWS_PER_LESSON, ROWS_PER_STEP = 128, 16
 OTHERS = 2048
 """Tokens drawn at random that stand in for all that no teacher of a step thought of."""
@@ -216,7 +218,7 @@ def distil(pupil: Pupil, lessons: list[Lessons], held_out: Batch, minutes: float
             optimizer.param_groups[0]["lr"] = rate * learning_rate_factor(progress)
         loss = take_step(pupil, optimizers, batch)
         progress = (time.monotonic() - start) / (60 * minutes)
-        if step % 40 == 0:
+        if step % 100 == 0:
             found = agreement(pupil.finished(), held_out)
             print(f"{progress:.0%} step {step} loss {loss:.3f} agreement {found:.1%}",
                   flush=True)  # fmt: skip
@@ -234,7 +236,7 @@ def taught(folder: Path, wanted: int) -> list[Lessons]:
     paths = [folder / f"{seed}.npz" for seed in [HELD_OUT_SEED, *range(wanted)]]
     absent = [path for path in paths if not path.exists()]
     if absent:
-        place = target_place()
+        place = target_folder()
         tokenizer = AutoTokenizer.from_pretrained(place)
         teacher = AutoModelForCausalLM.from_pretrained(place, dtype=torch.bfloat16).eval()
         for number, path in enumerate(absent, 1):
@@ -254,12 +256,13 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(SEED)
     held_out, *lessons = taught(arguments.lessons, arguments.count)
-    target = AutoModelForCausalLM.from_pretrained(target_place(), dtype=torch.float32)
+    target = AutoModelForCausalLM.from_pretrained(target_folder(), dtype=torch.float32)
     pupil = Pupil(target)
     examined = batch_of([(held_out, row) for row in range(len(held_out.lengths))])
     steps = distil(pupil, lessons, examined, arguments.minutes)
     draft = pupil.finished()
-    save_model(draft, DRAFT_FOLDER)
+    draft.config.save_pretrained(DRAFT_FOLDER)
+    save_file({name: each.half() for name, each in pupil.state_dict().items()}, SHIPPED)
     record = {
         "parameters": draft.num_parameters(),
         "lesson_tokens": sum(lesson.written for lesson in lessons),

