@@ -50,12 +50,12 @@ function maskCell(query, slot) {
 
 function maskCaption(lane, frame, state) {
   const { model, queries, fed } = maskOf(frame, state.row);
-  if (!queries.length) return "";
+  if (!queries.length) return `row ${state.row}`;
   const count = (bits) => new Set(queries.flatMap((query) => [...query.allowed].flatMap(
     (bit, slot) => (bit + query.should[slot] === bits ? [slot] : [])))).size;
   const leaks = count("10"), losses = count("01");
   const fault = [leaks && `${leaks} slot${leaks > 1 ? "s" : ""} leak`, losses && `${losses} lost`].filter(Boolean);
   const what = fed ? `fed to the ${model}` : "what the next query may see";
   const cut = queries.length > QUERIES_SHOWN ? `, last ${QUERIES_SHOWN} of ${queries.length} queries` : "";
-  return `${fault.length ? `<b class="bad">✗ ${fault.join(", ")}</b> · ` : ""}${what}${cut}`;
+  return `row ${state.row}: ${fault.length ? `<b class="bad">✗ ${fault.join(", ")}</b> · ` : ""}${what}${cut}`;
 }

@@ -105,7 +105,7 @@ function panel(lane, view, styles, ink) {
   const frame = frameOf(lane, cursor);
   const wide = { ...state, columns: PICTURE_COLUMNS };
   const rows = VIEWS[view].draw(lane, frame, wide);
-  const about = { cache: state.model, positions: `${state.model}, as fed`, mask: `row ${state.row}: ${plain(maskCaption(lane, frame, wide))}` }[view];
+  const about = { cache: state.model, positions: `${state.model}, as fed`, mask: plain(maskCaption(lane, frame, wide)) }[view];
   const head = label(0, 15, `${lane.title}: ${VIEWS[view].title}`, { size: 15, weight: 650, fill: ink.ink }) +
     label(0, 33, [`round ${frame.round}, ${frame.phase}`, about].filter(Boolean).join(" · "), { fill: ink.soft });
   const headWidth = widthOf(`${lane.title}: ${VIEWS[view].title}`, 17, SANS);

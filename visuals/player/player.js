@@ -163,7 +163,7 @@ function captions(section, lane, frame) {
     ? `<b>${frame.slots_moved} slots moved, ${size(frame.bytes_moved)}</b> · ` : "";
   caption("cache", `${moved}${state.model}, ${shown}`);
   caption("positions", "as fed");
-  caption("mask", `row ${state.row}: ${maskCaption(lane, frame, state)}`);
+  caption("mask", maskCaption(lane, frame, state));
   caption("history", "drafts kept, by round");
   caption("work", workCaption(lane, frame));
   caption("outputs", "against the reference");
