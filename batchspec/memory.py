@@ -34,11 +34,6 @@ class Need:
     weights: int
     kv: int
 
-    @property
-    def total(self) -> int:
-        """Weights and K/V."""
-        return self.weights + self.kv
-
 
 def need_of(config: PreTrainedConfig, dtype: torch.dtype | str) -> Need | None:
     """What a model needs, counted on a model without memory.
