@@ -86,7 +86,7 @@ def test_every_phase_has_its_story_and_every_step_is_a_phase() -> None:
     assert {step.phase for step in steps} == set(PHASES)
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data(), strategy=st.sampled_from(["pad", "exspec"]), value=st.sampled_from(HOSTILE))
 def test_a_hostile_value_is_refused_or_can_be_shown_without_markup(
     data: st.DataObject, strategy: str, value: Any
