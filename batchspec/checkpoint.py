@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -179,23 +179,36 @@ class Checkpoint:
                 stacklevel=4,
             )
 
-    @contextmanager
-    def told(self, part: str = "") -> Iterator[None]:
-        """Whatever goes wrong inside becomes one sentence, and transformers adds no report."""
-        verbosity = logging.get_verbosity()
-        logging.set_verbosity_error()
-        try:
-            yield
-        except Exception as error:  # each file format and each architecture has errors of its own
-            if ran_out(error):
-                release(error)
-                raise self._refusal("memory ran out, so choose a smaller model", part) from None
-            raise self._refusal(hub_reason(error) or _first_line(error), part) from error
-        finally:
-            logging.set_verbosity(verbosity)
+    def told(self, part: str = "") -> AbstractContextManager[None]:
+        """As `told`, of a part of it."""
+        return told(self._what(part))
 
     def _refusal(self, reason: str, part: str = "") -> DecodeError:
-        return DecodeError(f"The {part}{self.role} {self.name!r} cannot be loaded: {reason}.")
+        return refusal(self._what(part), reason)
+
+    def _what(self, part: str) -> str:
+        return f"{part}{self.role} {self.name!r}"
+
+
+def refusal(what: str, reason: str) -> DecodeError:
+    """The sentence about what cannot be loaded."""
+    return DecodeError(f"The {what} cannot be loaded: {reason}.")
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Whatever goes wrong inside becomes one sentence, and transformers adds no report."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    except Exception as error:  # each file format and each architecture has errors of its own
+        if ran_out(error):
+            release(error)
+            raise refusal(what, "memory ran out, so choose a smaller model") from None
+        raise refusal(what, hub_reason(error) or _first_line(error)) from error
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 @contextmanager

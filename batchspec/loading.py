@@ -134,7 +134,7 @@ def _checkpoints(
     place, own = (preset.target, preset.draft) if preset else (target, None)
     if target == smollm2.NAME:
         place = str(target_folder(observe))
-        own = str(draft_folder(Path(place)))
+        own = str(draft_folder(Path(place))) if draft is None else own
     places = [("target", target, place, revision)]
     if draft is None and own is not None:
         places.append(("draft", target, own, None))

@@ -52,13 +52,12 @@ class ModelPair:
         self.tokenizer = tokenizer
         self.name = name or type(target).__name__
         self.examples = examples
-        has_template = bool(getattr(tokenizer, "chat_template", None))
-        if chat and not has_template:
+        if chat and not self.has_template:
             raise DecodeError(
                 "This pair's tokenizer has no chat template: leave chat out, or choose a model "
                 "made for chat."
             )
-        self.chat = has_template if chat is None else chat
+        self.chat = self.has_template if chat is None else chat
         with evaluation_mode(*self.models):
             found = [
                 probe(role, model)
@@ -70,10 +69,15 @@ class ModelPair:
         self.skips_holes = all(abilities.skips_holes for abilities in found)
         self.takes_query_masks = all(abilities.obeys_mask for abilities in found)
 
+    @property
+    def has_template(self) -> bool:
+        """Whether the tokenizer knows how to write a chat."""
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
     def with_chat(self, chat: bool) -> ModelPair:
         """The same models, with texts put into a chat template or not; without one, as it is."""
         other = copy(self)
-        other.chat = chat and bool(getattr(self.tokenizer, "chat_template", None))
+        other.chat = chat and self.has_template
         return other
 
     def _check_vocabularies(self) -> None:

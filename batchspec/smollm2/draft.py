@@ -11,6 +11,7 @@ from huggingface_hub import cached_assets_path
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from batchspec.checkpoint import told
 from batchspec.smollm2 import DRAFT_FOLDER, NAME
 from batchspec.smollm2.target import WEIGHTS
 
@@ -27,18 +28,26 @@ def draft_folder(target: Path) -> Path:
 
     Args:
         target: the folder of the target's checkpoint.
+
+    Raises:
+        DecodeError: it cannot be made.
     """
-    stamp = hashlib.sha256(SHIPPED.read_bytes()).hexdigest()[:12]
+    stamp = hashlib.sha256(SHIPPED.read_bytes() + bytes(target)).hexdigest()[:12]
     folder = cached_assets_path("batchspec", NAME, f"draft-{stamp}")
     if not (folder / WEIGHTS).exists():
-        tensors = load_file(SHIPPED)
-        projection = tensors.pop(PROJECTION).float()
-        with safe_open(target / WEIGHTS, framework="pt") as file:
-            embeddings = file.get_tensor(EMBEDDINGS).float()
-        tensors[EMBEDDINGS] = (embeddings @ projection).half()
-        shutil.copy(DRAFT_FOLDER / "config.json", folder)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            written = Path(scratch) / WEIGHTS
-            save_file(tensors, written, metadata={"format": "pt"})
-            written.replace(folder / WEIGHTS)
+        with told(f"draft {NAME!r}"):
+            _write(folder, target)
     return folder
+
+
+def _write(folder: Path, target: Path) -> None:
+    tensors = load_file(SHIPPED)
+    projection = tensors.pop(PROJECTION).float()
+    with safe_open(target / WEIGHTS, framework="pt") as file:
+        embeddings = file.get_tensor(EMBEDDINGS).float()
+    tensors[EMBEDDINGS] = (embeddings @ projection).half()
+    shutil.copy(DRAFT_FOLDER / "config.json", folder)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        written = Path(scratch) / WEIGHTS
+        save_file(tensors, written, metadata={"format": "pt"})
+        written.replace(folder / WEIGHTS)

@@ -1,7 +1,8 @@
 """What the draft learns from: the target's own questions and its own greedy answers to them.
 
 A chat model that is shown the head of a user's turn goes on with a question of the kind it was
-tuned on (Xu et al., "Magpie", arXiv 2406.08464), so no data set is needed.
+tuned on (Xu et al., "Magpie", arXiv 2406.08464), so no data set is needed. Left alone, this one
+asks almost only for essays, so half of its questions are begun for it, in the way people begin.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    DynamicCache,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
+OPENINGS = Path(__file__).with_name("openings.txt")
+BEGUN = 0.5
+"""Share of the questions that are given one of `OPENINGS`."""
 BEST = 32
 """Of the target's distribution the draft sees this many most likely tokens."""
 QUESTION_TOKENS, ANSWER_TOKENS = 64, 96
-TEMPERATURE = 1.0
 MASS = 0.95
 """Questions are drawn from the most likely tokens that hold this much probability."""
 
@@ -56,8 +66,7 @@ class Lessons:
     def load(cls, path: Path) -> Lessons:
         """Read what `save` wrote."""
         with np.load(path) as file:
-            return cls(**{name: file[name] for name in file.files if name != "first"},
-                       first=int(file["first"]))  # fmt: skip
+            return cls(**{**file, "first": int(file["first"])})
 
 
 @torch.inference_mode()
@@ -66,11 +75,14 @@ def write_lessons(
 ) -> Lessons:
     """Let the target ask and answer, all rows at the same slot, until every answer is over.
 
-    Every row begins with the same head, so that no row is ever padded; after its question each is
-    made to go on with the head of the assistant's turn.
+    Every row begins with the same head, so that no row is ever padded; some are made to begin
+    their question with an opening, and each to go on after its question with the head of the
+    assistant's turn.
     """
+    model.set_attn_implementation(GROUPED)
     head, turn, end = _heads(tokenizer)
     generator = torch.Generator().manual_seed(seed)
+    given = _given(tokenizer, rows, generator)
     width = len(head) + QUESTION_TOKENS + 1 + len(turn) + ANSWER_TOKENS
     tokens = torch.zeros(rows, width, dtype=torch.long)
     tokens[:, : len(head)] = torch.tensor(head)
@@ -86,7 +98,13 @@ def write_lessons(
         best[alive, place] = found.indices.int()
         logprobs[alive, place] = found.values.half()
         question = asked[alive]
-        chosen = torch.where(question < 0, _drawn(logits, generator), found.indices[:, 0])
+        chosen = found.indices[:, 0].clone()
+        asking = question < 0
+        if asking.any():
+            chosen[asking] = _drawn(logits[asking], generator)
+        if place - len(head) < given.shape[1]:
+            opening = given[alive, place - len(head)]
+            chosen = torch.where(opening < 0, chosen, opening)
         if place == len(head) + QUESTION_TOKENS:
             chosen[question < 0] = end
         offset = place - question - 1
@@ -127,8 +145,49 @@ def _heads(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], in
     return head, turn[1:], turn[0]
 
 
+def _given(tokenizer: PreTrainedTokenizerBase, rows: int, generator: torch.Generator) -> Tensor:
+    """The first tokens of each row's question, -1 where it is free, `[rows, width]`."""
+    openings = tokenizer(OPENINGS.read_text().splitlines())["input_ids"]
+    given = torch.full((rows, max(map(len, openings))), -1)
+    for row in range(rows):
+        if torch.rand((), generator=generator) < BEGUN:
+            chosen = openings[int(torch.randint(len(openings), (), generator=generator))]
+            given[row, : len(chosen)] = torch.tensor(chosen)
+    return given
+
+
 def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
     """A token a row, `[rows]`, from the likeliest ones of `[rows, vocabulary]`."""
-    chances, ids = (logits / TEMPERATURE).softmax(-1).topk(1024)
+    chances, ids = logits.softmax(-1).topk(1024)
     chances[chances.cumsum(-1) - chances > MASS] = 0
     return ids.gather(1, torch.multinomial(chances, 1, generator=generator))[:, 0]
+
+
+def _grouped(
+    _layer: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **settings: Any
+) -> tuple[Tensor, None]:
+    """Attention in which the query heads that share keys ask them together.
+
+    For one query a row it takes a tenth of the time of PyTorch's own on a CPU in bfloat16.
+
+    Args:
+        query: `[rows, heads, queries, head_dim]`.
+        key, value: `[rows, kv_heads, slots, head_dim]`.
+        mask: what is added, `[rows, 1, queries, slots]`, or nothing where all is seen.
+        settings: `scaling` among them.
+
+    Returns:
+        `[rows, queries, heads, head_dim]`.
+    """
+    rows, heads, queries, width = query.shape
+    asked = query.reshape(rows, key.shape[1], -1, width) * settings["scaling"]
+    scores = (asked @ key.transpose(2, 3)).float()
+    if mask is not None:
+        scores = scores + mask.repeat(1, 1, heads // key.shape[1], 1)
+    found = scores.softmax(-1).to(value.dtype) @ value
+    return found.view(rows, heads, queries, width).transpose(1, 2).contiguous(), None
+
+
+GROUPED = "batchspec_grouped"
+AttentionInterface.register(GROUPED, _grouped)
+AttentionMaskInterface.register(GROUPED, ALL_MASK_ATTENTION_FUNCTIONS["eager"])

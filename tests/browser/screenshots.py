@@ -1,4 +1,4 @@
-"""Take the README's screenshots: `python -m browser.screenshots` in `tests/`."""
+"""Take the README's screenshots: `PYTHONPATH=tests python -m browser.screenshots`."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.driving import at, finish, lane, last, opened, painted, press, run, to, view, watched
-from browser.served import READY
+from browser.driving import at, finish, lane, last, painted, press, run, to, view, visit, watched
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -104,25 +103,22 @@ def test_garbage_in_what_to_look_at_is_told_and_does_no_harm(
     page: Page, address: str, value: str
 ) -> None:
     names = ("frame", "row", "cache", "shows", "views")
-    own = opened(page.context, address, **dict.fromkeys(names, value))
-    errors = watched(own)
-    state = own.locator("#player .state")
-    if value == "1e9":
-        expect(state).to_contain_text("The link asks for phase 1000000000")
-        assert own.input_value("#player .row-picker") == "3"
-    else:
-        for name in ("frame", "row"):
-            expect(state).to_contain_text(f'{name} as "{value}", no whole number')
-    for name in ("cache", "shows"):
-        expect(state).to_contain_text(f'{name} as "{value}", which is not here')
-    expect(state).to_contain_text("The link names views that are not here.")
-    assert own.locator("#player img").count() == 0
-    assert lane(own, "eqspec").is_visible()
-    own.focus("#player")
-    press(own, "Home", 0)
-    press(own, "ArrowRight", 1)
-    own.close()
-    assert not errors
+    with visit(page.context, address, **dict.fromkeys(names, value)) as own:
+        state = own.locator("#player .state")
+        if value == "1e9":
+            expect(state).to_contain_text("The link asks for phase 1000000000")
+            assert own.input_value("#player .row-picker") == "3"
+        else:
+            for name in ("frame", "row"):
+                expect(state).to_contain_text(f'{name} as "{value}", no whole number')
+        for name in ("cache", "shows"):
+            expect(state).to_contain_text(f'{name} as "{value}", which is not here')
+        expect(state).to_contain_text("The link names views that are not here.")
+        assert own.locator("#player img").count() == 0
+        assert lane(own, "eqspec").is_visible()
+        own.focus("#player")
+        press(own, "Home", 0)
+        press(own, "ArrowRight", 1)
 
 
 def test_garbage_in_the_settings_is_told_as_text_and_the_rest_is_run(
@@ -130,28 +126,22 @@ def test_garbage_in_the_settings_is_told_as_text_and_the_rest_is_run(
 ) -> None:
     numbers = ("k", "tokens", "batch", "window", "temperature", "seed")
     garbage = dict.fromkeys((*numbers, "pair", "acceptance", "lanes"), MARKUP)
-    own = opened(page.context, address, READY, prompts=MARKUP, **garbage)
-    errors = watched(own)
-    message = own.locator("#message")
-    for name in (*numbers, "pair", "acceptance", "lanes"):
-        expect(message).to_contain_text(name)
-    assert own.locator("#message img, #player img").count() == 0
-    assert own.input_value("#k input") == "3"
-    finish(own)
-    expect(view(own, "eqspec", "outputs")).to_contain_text(MARKUP)
-    assert own.locator("#player img").count() == 0
-    own.close()
-    assert not errors
+    with visit(page.context, address, prompts=MARKUP, **garbage) as own:
+        message = own.locator("#message")
+        for name in (*numbers, "pair", "acceptance", "lanes"):
+            expect(message).to_contain_text(name)
+        assert own.locator("#message img, #player img").count() == 0
+        assert own.input_value("#k input") == "3"
+        finish(own)
+        expect(view(own, "eqspec", "outputs")).to_contain_text(MARKUP)
+        assert own.locator("#player img").count() == 0
 
 
 @pytest.mark.parametrize("value", ["nan", "1e400", "-1"])
 def test_numbers_that_are_none_are_refused_in_a_sentence(
     page: Page, address: str, value: str
 ) -> None:
-    own = opened(page.context, address, prompts="Hi", k=value, lanes="eqspec")
-    errors = watched(own)
-    expect(own.locator("#message")).to_contain_text(".", timeout=30_000)
-    words = own.inner_text("#message")
-    assert "Traceback" not in words and words.strip().endswith(".")
-    own.close()
-    assert not errors
+    with visit(page.context, address, prompts="Hi", k=value, lanes="eqspec") as own:
+        expect(own.locator("#message")).to_contain_text(".", timeout=30_000)
+        words = own.inner_text("#message")
+        assert "Traceback" not in words and words.strip().endswith(".")

@@ -10,7 +10,7 @@ import pytest
 from gradio_client import Client
 from playwright.sync_api import BrowserContext, Page, expect
 
-from browser.driving import PATIENCE, ask, at, finish, lane, last, opened, press, run, watched
+from browser.driving import PATIENCE, ask, at, finish, lane, last, opened, press, run, visit
 from browser.served import served_page
 from hub import served_hub
 from test_chat import tokenizer
@@ -49,11 +49,8 @@ def connected(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def own(context: BrowserContext, connected: str) -> Iterator[Page]:
     """A fresh page that reaches a Hub; fails the test on any console error."""
-    page = opened(context, connected)
-    errors = watched(page)
-    yield page
-    page.close()
-    assert not errors
+    with visit(context, connected) as page:
+        yield page
 
 
 def choose(page: Page, target: str, draft: str) -> None:

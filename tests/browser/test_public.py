@@ -13,7 +13,7 @@ from gradio_client.exceptions import AppError
 from playwright.sync_api import BrowserContext, expect
 
 from batchspec.limits import PUBLIC
-from browser.driving import ask, at, example_traces, opened, watched
+from browser.driving import ask, at, example_traces, visit
 from browser.served import served_page
 from pages import endpoints
 
@@ -66,16 +66,13 @@ def test_a_public_server_refuses_programs_too_much_in_one_sentence(
 def test_a_public_page_refuses_too_much_in_one_sentence(
     context: BrowserContext, public: str
 ) -> None:
-    page = opened(context, public)
-    errors = watched(page)
-    fitting = {"new_tokens": "8", "k": "3", "batch_size": "2"}
-    for settings, words in TOO_MUCH.values():
-        numbers = {FIELDS[name]: str(settings[name]) for name in settings if name in FIELDS}
-        ask(page, "\n".join(settings.get("prompts", ["Hi"])), **{**fitting, **numbers})
-        expect(page.locator("#message")).to_contain_text(words)
-        assert at(page, "frame") == "0"
-    page.close()
-    assert not errors
+    with visit(context, public) as page:
+        fitting = {"new_tokens": "8", "k": "3", "batch_size": "2"}
+        for settings, words in TOO_MUCH.values():
+            numbers = {FIELDS[name]: str(settings[name]) for name in settings if name in FIELDS}
+            ask(page, "\n".join(settings.get("prompts", ["Hi"])), **{**fitting, **numbers})
+            expect(page.locator("#message")).to_contain_text(words)
+            assert at(page, "frame") == "0"
 
 
 @pytest.mark.parametrize(
