@@ -25,6 +25,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, loggi
 from batchspec.errors import DecodeError
 from batchspec.hub import HubModel, hub_reason
 from batchspec.memory import ran_out, release
+from batchspec.packing import pack
 from batchspec.progress import Observer, nobody, told_bar
 
 VOCABULARY_FILES = (
@@ -126,7 +127,7 @@ class Checkpoint:
         dtype: torch.dtype | str,
         shares: dict[int | str, int] | None = None,
     ) -> PreTrainedModel:
-        """The model with every weight from its checkpoint.
+        """The model with every weight from its checkpoint, packed where it fits one device.
 
         Args:
             device: where it goes.
@@ -158,8 +159,10 @@ class Checkpoint:
             )
         self._check_whole(found)
         with self.told():
-            placed: PreTrainedModel = model if shares else model.to(device)
-        return placed
+            if not shares:
+                pack(model.to(device))
+        whole: PreTrainedModel = model
+        return whole
 
     def _check_whole(self, found: dict[str, Any]) -> None:
         """Refuse a model of which a part was left as it was initialized."""

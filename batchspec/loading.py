@@ -154,7 +154,7 @@ def _shares(
     Raises:
         DecodeError: it fits nowhere.
     """
-    found = [need_of(checkpoint.config, dtype) for checkpoint in checkpoints]
+    found = [need_of(checkpoint.config, dtype, device) for checkpoint in checkpoints]
     needs = [need for need in found if need is not None]
     weights, kv = sum(need.weights for need in needs), sum(need.kv for need in needs)
     free = free_bytes(device)

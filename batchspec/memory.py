@@ -14,6 +14,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from batchspec.errors import DecodeError
+from batchspec.packing import can_pack, copied_bytes
 
 KV_TOKENS = 4096
 """Tokens whose K/V an estimate includes: a batch of eight rows of 512 tokens."""
@@ -27,7 +28,7 @@ class Need:
     """Memory in bytes.
 
     Attributes:
-        weights: of the parameters.
+        weights: of the parameters, and what packing them takes.
         kv: of the K/V of `KV_TOKENS` tokens.
     """
 
@@ -35,12 +36,15 @@ class Need:
     kv: int
 
 
-def need_of(config: PreTrainedConfig, dtype: torch.dtype | str) -> Need | None:
+def need_of(
+    config: PreTrainedConfig, dtype: torch.dtype | str, device: torch.device
+) -> Need | None:
     """What a model needs, counted on a model without memory.
 
     Args:
         config: the model's.
         dtype: its precision; `auto` is that of the checkpoint.
+        device: where it goes.
 
     Returns:
         The need; None where a config tells too little, as of weights that are quantized.
@@ -55,7 +59,8 @@ def need_of(config: PreTrainedConfig, dtype: torch.dtype | str) -> Need | None:
     except Exception:  # what cannot be built is told by loading it
         return None
     kv = _kv_elements(config.get_text_config()) * wanted.itemsize * KV_TOKENS
-    return Need(sum(weight.nbytes for weight in model.parameters()), kv)
+    copied = copied_bytes(model) if can_pack(device, wanted) else 0
+    return Need(sum(weight.nbytes for weight in model.parameters()) + copied, kv)
 
 
 def _kv_elements(config: PreTrainedConfig) -> int:

@@ -19,6 +19,7 @@ from test_loading import refused, save, words
 from tiny import ROWS, all_written, shared_pair, tiny
 
 CONFIG = DecodeConfig(max_new_tokens=24, eos_token_ids=())
+CPU = torch.device("cpu")
 ALLOCATION = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate"
 OUT = [torch.OutOfMemoryError("CUDA out of memory."), MemoryError(), RuntimeError(ALLOCATION)]
 
@@ -26,20 +27,20 @@ OUT = [torch.OutOfMemoryError("CUDA out of memory."), MemoryError(), RuntimeErro
 @pytest.mark.parametrize("family", [name for name in FAMILIES if "falcon" not in name])
 def test_the_need_is_what_the_loaded_model_takes(family: str) -> None:
     model = tiny(family).eval()
-    need = need_of(model.config, torch.float32)
+    need = need_of(model.config, torch.float32, CPU)
     assert need is not None
     assert need.weights == sum(weight.nbytes for weight in model.parameters())
     cache = DynamicCache()
     model(input_ids=torch.tensor([[1, 2, 3]]), use_cache=True, **{cache_argument(model): cache})
     assert need.kv * 3 == sum(state.nbytes for state in cache_states(cache)) * KV_TOKENS
-    half = need_of(model.config, torch.float16)
+    half = need_of(model.config, torch.float16, CPU)
     assert half is not None and (half.weights * 2, half.kv * 2) == (need.weights, need.kv)
 
 
 def test_what_the_config_does_not_tell_is_not_guessed() -> None:
     config = tiny("llama").config
     config.quantization_config = {"quant_method": "gptq"}
-    assert need_of(config, "auto") is None
+    assert need_of(config, "auto", CPU) is None
 
 
 def test_a_pair_that_does_not_fit_is_refused_with_the_numbers(
@@ -59,7 +60,7 @@ def test_a_target_that_does_not_fit_the_gpu_is_spread(
 ) -> None:
     place = save(tmp_path / "a", shared_pair().target, words())
     checkpoints = [Checkpoint(role, "x", place) for role in ("target", "draft")]
-    need = need_of(checkpoints[0].config, torch.float32)
+    need = need_of(checkpoints[0].config, torch.float32, torch.device("cuda"))
     assert need is not None
     beside = 2 * need.kv + need.weights
     free = {"cuda": beside + 1000, "cpu": need.weights}

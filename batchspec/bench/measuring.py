@@ -6,8 +6,10 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from batchspec.config import DecodeConfig
 from batchspec.decoding import Prompts, finish, generate, start_rows
 from batchspec.errors import DecodeError
 from batchspec.generation import Stats
+from batchspec.packing import unpacked
 from batchspec.pair import ModelPair
 from batchspec.report import environment
 from batchspec.row import Row
@@ -162,7 +165,7 @@ class _Bench:
         config = setting.config
         brief = replace(config, max_new_tokens=min(WARM_TOKENS, config.max_new_tokens))
         prompts = self.prompts[setting.lengths][: config.batch_size]
-        _finish(self.pair, setting.method, start_rows(self.pair, prompts, brief), brief)
+        self._finish(setting.method, start_rows(self.pair, prompts, brief), brief)
         if setting.load:
             rate = setting.load * self._rows_per_second(replace(setting, method="eqspec", load=0))
             self.found[setting] = replace(self.found[setting], arrivals_per_second=rate)
@@ -189,9 +192,25 @@ class _Bench:
             run = self._run(setting, tokens, served.seconds, served.stats, served.latencies)
         else:
             started = time.perf_counter()
-            tokens, stats = _finish(self.pair, setting.method, rows, setting.config)
+            tokens, stats = self._finish(setting.method, rows, setting.config)
             run = self._run(setting, tokens, time.perf_counter() - started, stats)
         self.found[setting] = replace(measurement, runs=(*measurement.runs, run))
+
+    def _finish(
+        self, method: str, rows: list[Row], config: DecodeConfig
+    ) -> tuple[list[list[int]], Stats | None]:
+        """New tokens of each row, and what they cost where the method is a strategy."""
+        if method == TRANSFORMERS:
+            return generate_plainly(self._as_transformers_loads_it, rows, config), None
+        stats = finish(self.pair, rows, config)
+        return [row.generated for row in rows], stats
+
+    @cached_property
+    def _as_transformers_loads_it(self) -> ModelPair:
+        """The pair with a target whose weights are not packed."""
+        plain = copy(self.pair)
+        plain.target = unpacked(self.pair.target)
+        return plain
 
     def _run(
         self,
@@ -211,16 +230,6 @@ class _Bench:
             counts=_counts(stats) if stats else {},
             latencies=latencies,
         )
-
-
-def _finish(
-    pair: ModelPair, method: str, rows: list[Row], config: DecodeConfig
-) -> tuple[list[list[int]], Stats | None]:
-    """New tokens of each row, and what they cost where the method is a strategy."""
-    if method == TRANSFORMERS:
-        return generate_plainly(pair, rows, config), None
-    stats = finish(pair, rows, config)
-    return [row.generated for row in rows], stats
 
 
 def _promised(setting: Setting) -> bool:
