@@ -14,13 +14,18 @@ from batchspec.bench.experiments import Plan
 from batchspec.bench.measuring import measure
 from batchspec.bench.result import TRANSFORMERS
 from batchspec.memory import need_of
-from batchspec.packing import LEAST, PackedLinear, can_pack, copied_bytes, pack, unpacked
+from batchspec.packing import PackedLinear, can_pack, copied_bytes, pack, unpacked
 from batchspec.storyteller import TARGET_FOLDER
 from tiny import FAMILIES, shared_pair, tiny
 
 CPU = torch.device("cpu")
 PRECISIONS = [dtype for dtype in (torch.float32, torch.bfloat16) if can_pack(CPU, dtype)]
 pytestmark = pytest.mark.skipif(not PRECISIONS, reason="this machine has no kernels for it")
+
+
+@pytest.fixture(autouse=True)
+def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batchspec.packing, "LEAST", 1)
 
 
 @pytest.fixture
@@ -55,19 +60,20 @@ def test_a_packed_layer_multiplies(shape: tuple[int, ...], bias: bool, dtype: to
     assert (back.bias is None) == (not bias) and (not bias or torch.equal(back.bias, linear.bias))
 
 
-def test_large_linear_layers_are_packed_and_nothing_else(model: PreTrainedModel) -> None:
-    large = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and module.weight.numel() >= LEAST
-    ]
-    small = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    assert large and len(large) < len(small)
-    kept = dict(model.named_parameters())
+def test_linear_layers_of_a_large_model_are_packed_and_nothing_else(
+    model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    entries = sum(model.get_submodule(name).weight.numel() for name in linear)
+    monkeypatch.setattr(batchspec.packing, "LEAST", entries + 1)
     pack(model)
-    assert packed_layers(model) == large
+    assert not packed_layers(model)
+    kept = dict(model.named_parameters())
+    monkeypatch.setattr(batchspec.packing, "LEAST", entries)
+    pack(model)
+    assert packed_layers(model) == linear
     for name, weight in model.named_parameters():
-        assert weight is kept.get(name) or name.removesuffix(".weight") in large
+        assert weight is kept.get(name) or name.removesuffix(".weight") in linear
 
 
 def test_a_packed_model_writes_what_the_plain_one_does(model: PreTrainedModel) -> None:
@@ -102,8 +108,7 @@ def test_layers_of_another_kind_are_left() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_all_families_can_be_packed(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batchspec.packing, "LEAST", 1)
+def test_all_families_can_be_packed(family: str) -> None:
     model = tiny(family).eval()
     ids = torch.randint(1, 90, (2, 6))
     with torch.inference_mode():
@@ -142,7 +147,6 @@ def test_the_need_counts_the_second_layout(model: PreTrainedModel) -> None:
 def test_the_benchmark_compares_with_a_target_as_transformers_loads_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batchspec.packing, "LEAST", 1)
     pair = shared_pair()
     monkeypatch.setattr(pair, "target", unpacked(pair.target))
     pack(pair.target)
