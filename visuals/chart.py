@@ -22,12 +22,15 @@ _OTHERS = (SERIES["eqspec"], SERIES["exspec"], SERIES["ragged"], SERIES["holes"]
 
 
 def charts(benchmark: Benchmark) -> list[go.Figure]:
-    """All charts of a benchmark, in the order of its experiments; none where nothing was run."""
-    drawn = []
-    for experiment in benchmark.experiments:
-        if benchmark.measured(experiment):
-            drawn += [draw(benchmark, experiment) for draw in _DRAWN[experiment.name]]
-    return drawn
+    """All charts of a benchmark, in the order of its experiments."""
+    return [figure for each in benchmark.experiments for figure in charts_of(benchmark, each)]
+
+
+def charts_of(benchmark: Benchmark, experiment: Experiment) -> list[go.Figure]:
+    """The charts of one experiment; none where nothing of it was run."""
+    if not benchmark.measured(experiment):
+        return []
+    return [draw(benchmark, experiment) for draw in _DRAWN[experiment.name]]
 
 
 def line_chart(benchmark: Benchmark, experiment: Experiment, name: str) -> go.Figure:
