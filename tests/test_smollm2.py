@@ -111,6 +111,22 @@ def batch(lesson: Lessons) -> distil.Batch:
     return distil.batch_of([(lesson, row) for row in range(len(lesson.lengths))])
 
 
+def test_a_time_through_meets_each_row_once_and_rows_of_like_lengths(lesson, monkeypatch):
+    monkeypatch.setattr(distil, "ROWS_PER_STEP", 3)
+    monkeypatch.setattr(distil, "STEPS_SORTED", 4)
+    steps = distil.batches([lesson], seed=0)
+    first, second = ([next(steps) for _ in range(4)] for _ in range(2))
+
+    def met(batches):
+        return [len(batch.places) for batch in batches]
+
+    rows = sorted(int(length) - lesson.first for length in lesson.lengths)
+    thirds = [sum(rows[place : place + 3]) for place in range(0, 12, 3)]
+    assert sorted(met(first)) == sorted(met(second)) == sorted(thirds)
+    others = distil.batches([lesson], seed=1)
+    assert met(first) != met(second) or met(first) != met([next(others) for _ in range(4)])
+
+
 def test_the_loss_is_cross_entropy_with_the_teacher(pupil, lesson, monkeypatch):
     # With every token compared nothing is left to chance.
     monkeypatch.setattr(distil, "COMPARED", lessons.BEST)

@@ -36,7 +36,7 @@ from batchspec.storyteller.train import build_optimizers, descend, learning_rate
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 256,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 4,
     "intermediate_size": 640,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -44,6 +44,8 @@ SHAPE: dict[str, Any] = {
 }
 SEED, HELD_OUT_SEED = 1, 9001
 ROWS_PER_LESSON, ROWS_PER_STEP = 128, 16
+STEPS_SORTED = 16
+"""Steps whose rows are sorted by length together, so that little of a step is filler."""
 OTHERS = 2048
 """Tokens drawn at random that stand in for all that no teacher of a step thought of."""
 SPREAD = 0.03
@@ -140,13 +142,17 @@ class Batch:
 
 
 def batches(lessons: list[Lessons], seed: int) -> Iterator[Batch]:
-    """Rows in a new order every time through, without end."""
+    """Rows in a new order every time through, without end, of like lengths in a step."""
     chance = np.random.default_rng(seed)
     every = [(lesson, row) for lesson in lessons for row in range(len(lesson.lengths))]
     while True:
         order = chance.permutation(len(every))
-        for start in range(0, len(every) - ROWS_PER_STEP + 1, ROWS_PER_STEP):
-            yield batch_of([every[place] for place in order[start : start + ROWS_PER_STEP]])
+        for start in range(0, len(every) - ROWS_PER_STEP + 1, STEPS_SORTED * ROWS_PER_STEP):
+            some = [every[place] for place in order[start : start + STEPS_SORTED * ROWS_PER_STEP]]
+            some.sort(key=lambda each: each[0].lengths[each[1]])
+            firsts = range(0, len(some) - ROWS_PER_STEP + 1, ROWS_PER_STEP)
+            for first in chance.permutation(firsts):
+                yield batch_of(some[first : first + ROWS_PER_STEP])
 
 
 def batch_of(picked: list[tuple[Lessons, int]]) -> Batch:
