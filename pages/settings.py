@@ -88,7 +88,7 @@ def controls() -> tuple[list[gr.components.Component], gr.Dropdown, list[gr.Butt
 def _further() -> list[gr.components.Component]:
     """What is seldom changed: window, temperature, seed, acceptance, chat."""
     with gr.Accordion("More settings", open=False, elem_id="more"), gr.Row():
-        numbers = _numbers("window", "temperature", "seed")
+        numbers = _numbers("window", "temperature", "seed", width=96)
         acceptance = gr.Dropdown(
             list(ACCEPTANCE_RULES), value=DEFAULTS.acceptance, label="Acceptance", min_width=120
         )
@@ -119,9 +119,9 @@ def pair_fields() -> tuple[gr.Dropdown, gr.Dropdown]:
     return pair, draft
 
 
-def _numbers(*names: str) -> list[gr.Number]:
+def _numbers(*names: str, width: int = 70) -> list[gr.Number]:
     return [
-        gr.Number(getattr(DEFAULTS, name), label=label, min_width=70, elem_id=place)
+        gr.Number(getattr(DEFAULTS, name), label=label, min_width=width, elem_id=place)
         for name, label, place in NUMBERS
         if name in names
     ]
