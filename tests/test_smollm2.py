@@ -90,6 +90,17 @@ def test_answers_and_thoughts_are_those_of_the_teacher_alone(lesson, teacher):
         assert lesson.best[number, answer : len(row), 0].tolist() == row[answer:]
 
 
+def test_heads_that_ask_together_are_told_the_same(lesson, teacher, tokenizer):
+    grouped = AutoModelForCausalLM.from_pretrained(
+        TARGET_FOLDER, dtype=torch.float32, attn_implementation=lessons.GROUPED
+    )
+    ids = torch.tensor([row[:9] for row in rows_of(lesson)])
+    with torch.inference_mode():
+        assert torch.allclose(grouped(ids).logits, teacher(ids).logits, atol=1e-3)
+    again = write_lessons(grouped.eval(), tokenizer, 12, seed=3)
+    assert rows_of(again) == rows_of(lesson)
+
+
 def test_a_seed_gives_the_same_lesson_again(lesson, teacher, tokenizer, tmp_path):
     lesson.save(tmp_path / "3.npz")
     read, again = Lessons.load(tmp_path / "3.npz"), write_lessons(teacher, tokenizer, 12, seed=3)

@@ -30,7 +30,7 @@ from transformers import (
 
 from batchspec.smollm2 import DRAFT_FOLDER
 from batchspec.smollm2.draft import SHIPPED
-from batchspec.smollm2.lessons import Lessons, write_lessons
+from batchspec.smollm2.lessons import GROUPED, Lessons, write_lessons
 from batchspec.smollm2.target import target_folder
 from batchspec.storyteller.train import build_optimizers, descend, learning_rate_factor
 
@@ -240,7 +240,9 @@ def taught(folder: Path, wanted: int) -> list[Lessons]:
     if absent:
         place = target_folder()
         tokenizer = AutoTokenizer.from_pretrained(place)
-        teacher = AutoModelForCausalLM.from_pretrained(place, dtype=torch.bfloat16).eval()
+        teacher = AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.bfloat16, attn_implementation=GROUPED
+        ).eval()
         for number, path in enumerate(absent, 1):
             write_lessons(teacher, tokenizer, ROWS_PER_LESSON, int(path.stem)).save(path)
             print(f"lesson {number} of {len(absent)}", flush=True)

@@ -79,7 +79,6 @@ def write_lessons(
     their question with an opening, and each to go on after its question with the head of the
     assistant's turn.
     """
-    model.set_attn_implementation(GROUPED)
     head, turn, end = _heads(tokenizer)
     generator = torch.Generator().manual_seed(seed)
     given = _given(tokenizer, rows, generator)
@@ -189,5 +188,6 @@ def _grouped(
 
 
 GROUPED = "batchspec_grouped"
+"""What transformers calls it."""
 AttentionInterface.register(GROUPED, _grouped)
 AttentionMaskInterface.register(GROUPED, ALL_MASK_ATTENTION_FUNCTIONS["eager"])
