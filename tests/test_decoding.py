@@ -13,6 +13,7 @@ import torch
 
 from batchspec import DecodeConfig, ModelPair, decode, generate
 from batchspec.cached_model import CachedModel
+from batchspec.decoding import run_rows, start_rows
 from batchspec.generation import Stats
 from batchspec.row import Row
 from tiny import (
@@ -115,10 +116,10 @@ def test_the_choice_of_pad_token_changes_nothing(strategy: str, pad: int | None)
 @pytest.mark.parametrize("batch_size", [1, 3, 8])
 def test_more_prompts_than_places_keep_their_order(strategy: str, batch_size: int) -> None:
     prompts = [*ROWS, [3] * 9, [90, 12], ROWS[1][:13], [50, 51, 52]]
-    generation = generate(shared_pair(), prompts, config(strategy, batch_size=batch_size))
-    assert generation.tokens == all_written("llama", prompts)
-    widest = max(len(step.rows) for step in decode(shared_pair(), prompts, config(strategy)))
-    assert widest == len(prompts)
+    rows = start_rows(shared_pair(), prompts, config(strategy))
+    steps = run_rows(shared_pair(), rows, config(strategy, batch_size=batch_size))
+    assert max(len(step.rows) for step in steps) == min(batch_size, len(prompts))
+    assert [row.generated for row in rows] == all_written("llama", prompts)
 
 
 @every_strategy
