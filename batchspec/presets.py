@@ -75,7 +75,7 @@ PRESETS = {
             smollm2.TARGET_ID,
             str(smollm2.DRAFT_FOLDER),
             134_515_008,
-            14_649_088,
+            15_337_728,
             "Apache 2.0",
             "a real language model on a laptop's CPU, with a draft distilled for it",
             QUESTIONS,

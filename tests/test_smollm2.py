@@ -306,7 +306,7 @@ def pair():
 
 def test_the_drafts_embeddings_are_the_targets_projected(pair):
     shipped = load_file(SHIPPED)
-    assert SHIPPED.stat().st_size < 5_000_000
+    assert SHIPPED.stat().st_size < 6_000_000
     wanted = pair.target.get_input_embeddings().weight @ shipped[PROJECTION].float()
     found = pair.draft.get_input_embeddings().weight
     assert torch.allclose(found, wanted, atol=1e-3)
@@ -317,4 +317,4 @@ def test_every_row_is_what_the_target_writes_alone(pair):
     config = DecodeConfig(draft_tokens=1, max_new_tokens=24, batch_size=3)
     result = compare(pair, list(pair.examples[:3]), [config])["eqspec"]
     assert result.exact_match_rate == 1.0
-    assert result.generation.stats.draft_acceptance_rate > 0.15
+    assert result.generation.stats.draft_acceptance_rate > 0.25

@@ -266,6 +266,7 @@ def main() -> None:
     steps = distil(pupil, lessons, examined, arguments.minutes)
     draft = pupil.finished()
     pupil.save(SHIPPED)
+    draft.config.architectures, draft.config.dtype = [type(draft).__name__], torch.float16
     draft.config.save_pretrained(DRAFT_FOLDER)
     record = {
         "parameters": draft.num_parameters(),
