@@ -42,7 +42,8 @@ def main() -> int:
     _run(python, "-m", "ruff", "format", "--check", ".")
     # It takes a minute of one core, which the first tests would otherwise wait for.
     types = subprocess.Popen([python, "-m", "mypy"], cwd=ROOT)
-    both = ["-n", "2", "--dist", "loadfile"]
+    # In order, because by default files of few tests, the slow ones of the browser, come last.
+    both = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     tests = subprocess.call([python, "-m", "pytest", *both, *sys.argv[1:]], cwd=ROOT)
     return types.wait() or tests
 

@@ -105,7 +105,11 @@ class _Bench:
         """Check all settings and cut the prompts."""
         self.pair = plan.pair
         self.repeats = repeats
-        settings = dict.fromkeys(point.setting for each in wanted for point in each.points)
+        # Methods are compared at one batch size, so those runs follow each other.
+        settings = sorted(
+            dict.fromkeys(point.setting for each in wanted for point in each.points),
+            key=lambda setting: setting.config.batch_size,
+        )
         if not settings:
             raise DecodeError("Nothing is left to measure: choose other methods or experiments.")
         for setting in settings:
