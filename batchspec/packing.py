@@ -78,13 +78,12 @@ def pack(model: PreTrainedModel) -> None:
 
 
 def unpacked(model: PreTrainedModel) -> PreTrainedModel:
-    """A model with plain layers, which shares all other weights with this one."""
+    """A model with plain layers, which shares all other weights with this one, or this one."""
+    packed = [module for module in model.modules() if isinstance(module, PackedLinear)]
+    if not packed:
+        return model
     known: dict[int, Any] = {id(weight): weight for weight in model.parameters()}
-    known |= {
-        id(module): module.unpacked()
-        for module in model.modules()
-        if isinstance(module, PackedLinear)
-    }
+    known |= {id(module): module.unpacked() for module in packed}
     plain = copy.deepcopy(model, known)
     plain.tie_weights()
     return plain
