@@ -81,12 +81,16 @@ def write_lessons(
     """
     head, turn, end = _heads(tokenizer)
     generator = torch.Generator().manual_seed(seed)
-    given = _given(tokenizer, rows, generator)
+    openings = _openings(tokenizer, rows, generator)
     width = len(head) + QUESTION_TOKENS + 1 + len(turn) + ANSWER_TOKENS
     tokens = torch.zeros(rows, width, dtype=torch.long)
     tokens[:, : len(head)] = torch.tensor(head)
     best = torch.zeros(rows, width, BEST, dtype=torch.int32)
     logprobs = torch.zeros(rows, width, BEST, dtype=torch.float16)
+    # Tokens that are not the target's to choose; -1 where it is free.
+    script = torch.full((rows, width), -1)
+    script[:, len(head) : len(head) + openings.shape[1]] = openings
+    script[:, len(head) + QUESTION_TOKENS] = end
     # The place of the token that ends the question; unknown (-1) while it is being asked.
     asked, lengths = torch.full((rows,), -1), torch.zeros(rows, dtype=torch.long)
     cache, alive = DynamicCache(), torch.arange(rows)
@@ -101,18 +105,16 @@ def write_lessons(
         asking = question < 0
         if asking.any():
             chosen[asking] = _drawn(logits[asking], generator)
-        if place - len(head) < given.shape[1]:
-            opening = given[alive, place - len(head)]
-            chosen = torch.where(opening < 0, chosen, opening)
-        if place == len(head) + QUESTION_TOKENS:
-            chosen[question < 0] = end
-        offset = place - question - 1
-        forced = (question >= 0) & (offset < len(turn))
-        chosen[forced] = torch.tensor(turn)[offset[forced]]
+        told = script[alive, place]
+        chosen = torch.where(told < 0, chosen, told)
         tokens[alive, place] = chosen
-        asked[alive[(question < 0) & (chosen == end)]] = place
-        written = (question >= 0) & (offset >= len(turn))
-        over = written & ((chosen == end) | (offset - len(turn) + 1 >= ANSWER_TOKENS))
+        ended = alive[asking & (chosen == end)]
+        asked[ended] = place
+        if len(ended):
+            script[ended, place + 1 :] = -1
+            script[ended, place + 1 : place + 1 + len(turn)] = torch.tensor(turn)
+        answered = place - question - len(turn)
+        over = ~asking & (answered > 0) & ((chosen == end) | (answered >= ANSWER_TOKENS))
         lengths[alive[over]] = place + 1
         if over.any():
             going = (~over).nonzero()[:, 0]
@@ -144,7 +146,7 @@ def _heads(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], in
     return head, turn[1:], turn[0]
 
 
-def _given(tokenizer: PreTrainedTokenizerBase, rows: int, generator: torch.Generator) -> Tensor:
+def _openings(tokenizer: PreTrainedTokenizerBase, rows: int, generator: torch.Generator) -> Tensor:
     """The first tokens of each row's question, -1 where it is free, `[rows, width]`."""
     openings = tokenizer(OPENINGS.read_text().splitlines())["input_ids"]
     given = torch.full((rows, max(map(len, openings))), -1)
