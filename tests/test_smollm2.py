@@ -15,9 +15,11 @@ from batchspec import DecodeConfig, DecodeError, compare, load_pair
 from batchspec.packing import unpacked
 from batchspec.smollm2 import TARGET_ID, distil, draft, lessons, target
 from batchspec.smollm2.draft import EMBEDDINGS, PROJECTION, SHIPPED, draft_folder
-from batchspec.smollm2.lessons import Lessons, write_lessons
+from batchspec.smollm2.lessons import write_lessons
 from batchspec.smollm2.target import GGUF, WEIGHTS, target_folder
 from batchspec.storyteller import TARGET_FOLDER
+from batchspec.teaching.distillation import whole
+from batchspec.teaching.lessons import BEST, Lessons
 
 TEMPLATE = (
     "{% for message in messages %}{{ '<|bos|>Q: ' + message['content'] + '<|eos|>' }}{% endfor %}"
@@ -81,24 +83,13 @@ def test_half_of_the_questions_begin_in_the_way_people_begin(lesson, tokenizer):
 def test_answers_and_thoughts_are_those_of_the_teacher_alone(lesson, teacher):
     for number, row in enumerate(rows_of(lesson)):
         with torch.inference_mode():
-            alone = teacher(torch.tensor([row])).logits[0].log_softmax(-1).topk(lessons.BEST)
+            alone = teacher(torch.tensor([row])).logits[0].log_softmax(-1).topk(BEST)
         written = slice(lesson.first, len(row))
         before = slice(lesson.first - 1, len(row) - 1)
         found = lesson.logprobs[number, written].astype(np.float32)
         assert np.abs(found - alone.values[before].numpy()).max() < 0.02
         answer = lesson.answers[number]
         assert lesson.best[number, answer : len(row), 0].tolist() == row[answer:]
-
-
-def test_heads_that_ask_together_are_told_the_same(lesson, teacher, tokenizer):
-    grouped = AutoModelForCausalLM.from_pretrained(
-        TARGET_FOLDER, dtype=torch.float32, attn_implementation=lessons.GROUPED
-    )
-    ids = torch.tensor([row[:9] for row in rows_of(lesson)])
-    with torch.inference_mode():
-        assert torch.allclose(grouped(ids).logits, teacher(ids).logits, atol=1e-3)
-    again = write_lessons(grouped.eval(), tokenizer, 12, seed=3)
-    assert rows_of(again) == rows_of(lesson)
 
 
 def test_a_seed_gives_the_same_lesson_again(lesson, teacher, tokenizer, tmp_path):
@@ -111,57 +102,15 @@ def test_a_seed_gives_the_same_lesson_again(lesson, teacher, tokenizer, tmp_path
 
 
 @pytest.fixture
-def pupil(teacher, monkeypatch) -> distil.Pupil:
+def pupil(teacher, monkeypatch) -> distil.ProjectedPupil:
     shape = {**distil.SHAPE, "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64}
     monkeypatch.setattr(distil, "SHAPE", shape)
     torch.manual_seed(0)
-    return distil.Pupil(teacher)
-
-
-def batch(lesson: Lessons) -> distil.Batch:
-    return distil.batch_of([(lesson, row) for row in range(len(lesson.lengths))])
-
-
-def test_a_time_through_meets_each_row_once_and_rows_of_like_lengths(lesson, monkeypatch):
-    monkeypatch.setattr(distil, "ROWS_PER_STEP", 3)
-    monkeypatch.setattr(distil, "STEPS_SORTED", 4)
-    steps = distil.batches([lesson], seed=0)
-    first, second = ([next(steps) for _ in range(4)] for _ in range(2))
-
-    def met(batches):
-        return [len(batch.places) for batch in batches]
-
-    rows = sorted(int(length) - lesson.first for length in lesson.lengths)
-    thirds = [sum(rows[place : place + 3]) for place in range(0, 12, 3)]
-    assert sorted(met(first)) == sorted(met(second)) == sorted(thirds)
-    others = distil.batches([lesson], seed=1)
-    assert met(first) != met(second) or met(first) != met([next(others) for _ in range(4)])
-
-
-def test_the_loss_is_cross_entropy_with_the_teacher(pupil, lesson, monkeypatch):
-    # With every token compared nothing is left to chance.
-    monkeypatch.setattr(distil, "COMPARED", lessons.BEST)
-    monkeypatch.setattr(distil, "OTHERS", 10_000)
-    given = batch(lesson)
-    found = distil.loss_of(pupil, given).item()
-    logits = pupil.finished()(given.ids).logits.flatten(0, 1)[given.places]
-    chances = given.logprobs.exp()
-    chances = chances / chances.sum(1, keepdim=True)
-    wanted = -(chances * logits.log_softmax(1).gather(1, given.best)).sum(1).mean().item()
-    assert found == pytest.approx(wanted, rel=0.01)  # bfloat16
-
-
-def test_tokens_drawn_at_random_stand_for_the_rest(pupil, lesson, monkeypatch):
-    given = batch(lesson)
-    monkeypatch.setattr(distil, "OTHERS", 10_000)
-    whole = distil.loss_of(pupil, given).item()
-    monkeypatch.setattr(distil, "OTHERS", 200)
-    sampled = np.mean([distil.loss_of(pupil, given).item() for _ in range(8)])
-    assert sampled == pytest.approx(whole, rel=0.03)
+    return distil.ProjectedPupil(teacher)
 
 
 def test_what_is_kept_says_what_the_pupil_said(pupil, lesson):
-    given, every = batch(lesson), torch.arange(2048)
+    given, every = whole([lesson]), torch.arange(2048)
     with torch.inference_mode():
         said = pupil(given.ids, given.places, every)
         kept = pupil.finished()(given.ids).logits.flatten(0, 1)[given.places]
@@ -176,16 +125,6 @@ def test_what_ships_is_all_that_was_learned(pupil, tmp_path):
     )
     for name, each in pupil.state_dict().items():
         assert torch.allclose(read[name].float(), each, atol=1e-3)
-
-
-def test_it_learns(pupil, lesson):
-    given, optimizers = batch(lesson), distil.build_optimizers(pupil)
-    losses = [distil.descend(distil.loss_of(pupil, given), optimizers) for _ in range(40)]
-    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
-
-
-def test_the_teacher_agrees_with_itself(teacher, lesson):
-    assert distil.agreement(teacher, batch(lesson)) == 1.0
 
 
 @pytest.fixture

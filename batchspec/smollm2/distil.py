@@ -1,22 +1,16 @@
 """Distil the draft of SmolLM2 from the target: ``python -m batchspec.smollm2.distil``.
 
-The draft sees the target's own tokens and learns its distribution at each of them (Hinton et al.,
-arXiv 1503.02531). Its embeddings are a learned projection of the target's, so that a token it
-never met lies beside those it knows.
+Its embeddings are a learned projection of the target's, so that a token it never met lies beside
+those it knows.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -30,9 +24,10 @@ from transformers import (
 
 from batchspec.smollm2 import DRAFT_FOLDER
 from batchspec.smollm2.draft import SHIPPED
-from batchspec.smollm2.lessons import GROUPED, Lessons, write_lessons
+from batchspec.smollm2.lessons import write_lessons
 from batchspec.smollm2.target import target_folder
-from batchspec.storyteller.train import build_optimizers, descend, learning_rate_factor
+from batchspec.teaching.distillation import SEED, Pupil, agreement, distil, whole
+from batchspec.teaching.lessons import GROUPED, Lessons
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 256,
@@ -42,24 +37,18 @@ SHAPE: dict[str, Any] = {
     "num_key_value_heads": 2,
     "head_dim": 64,
 }
-SEED, HELD_OUT_SEED = 1, 9001
-ROWS_PER_LESSON, ROWS_PER_STEP = 128, 16
-STEPS_SORTED = 16
-"""Steps whose rows are sorted by length together, so that little of a step is filler."""
-OTHERS = 2048
-"""Tokens drawn at random that stand in for all that no teacher of a step thought of."""
+HELD_OUT_SEED = 9001
+ROWS_PER_LESSON = 128
 SPREAD = 0.03
 """Standard deviation of the first embeddings."""
-PLACES_AT_ONCE = 1024
-COMPARED = 8
-"""Of the teacher's best tokens, those that every place of a step is compared with."""
 
 
-class Pupil(nn.Module):
+class ProjectedPupil(Pupil):
     """The draft while it learns.
 
     Attributes:
         model: the layers; its own embeddings are not used.
+        embeddings: the target's, `[vocabulary, target's]`.
         embed_projection: from the target's embeddings to the draft's, `[target's, draft's]`.
     """
 
@@ -72,16 +61,11 @@ class Pupil(nn.Module):
         del self.model.embed_tokens
         embeddings: Any = target.get_input_embeddings()
         self.register_buffer("embeddings", embeddings.weight.detach().clone(), persistent=False)
+        self.vocabulary = len(self.embeddings)
         self.embed_projection = nn.Parameter(main_directions(self.embeddings, SHAPE["hidden_size"]))
 
     def forward(self, ids: Tensor, places: Tensor, candidates: Tensor) -> Tensor:
-        """Logits `[places, candidates]` of the tokens after some places of `ids`, `[rows, width]`.
-
-        Args:
-            ids: what is read.
-            places: which of all `rows * width` places are asked.
-            candidates: token ids.
-        """
+        """Logits by the projected embeddings; see `Pupil`."""
         fed = self.embeddings[ids] @ self.embed_projection
         hidden = self.model(inputs_embeds=fed, use_cache=False).last_hidden_state
         return (
@@ -123,112 +107,6 @@ def draft_config(target: PreTrainedModel) -> LlamaConfig:
     )  # fmt: skip
 
 
-@dataclass
-class Batch:
-    """What a step learns from.
-
-    Attributes:
-        ids: `[rows, width]`.
-        places: places of `ids`, counted over all rows, whose next token was written.
-        best, logprobs: the teacher's thoughts on those next tokens, `[places, BEST]`.
-        answers: which of them belong to an answer, `[places]`.
-    """
-
-    ids: Tensor
-    places: Tensor
-    best: Tensor
-    logprobs: Tensor
-    answers: Tensor
-
-
-def batches(lessons: list[Lessons], seed: int) -> Iterator[Batch]:
-    """Rows in a new order every time through, without end, of like lengths in a step."""
-    chance = np.random.default_rng(seed)
-    every = [(lesson, row) for lesson in lessons for row in range(len(lesson.lengths))]
-    while True:
-        order = chance.permutation(len(every))
-        for start in range(0, len(every) - ROWS_PER_STEP + 1, STEPS_SORTED * ROWS_PER_STEP):
-            some = [every[place] for place in order[start : start + STEPS_SORTED * ROWS_PER_STEP]]
-            some.sort(key=lambda each: each[0].lengths[each[1]])
-            firsts = range(0, len(some) - ROWS_PER_STEP + 1, ROWS_PER_STEP)
-            for first in chance.permutation(firsts):
-                yield batch_of(some[first : first + ROWS_PER_STEP])
-
-
-def batch_of(picked: list[tuple[Lessons, int]]) -> Batch:
-    """Lay rows side by side; each ends with whatever its lesson has there."""
-    width = max(lesson.lengths[row] for lesson, row in picked)
-    ids = np.stack([lesson.tokens[row, : width - 1] for lesson, row in picked])
-    best, logprobs, places, answers = [], [], [], []
-    for number, (lesson, row) in enumerate(picked):
-        written = slice(lesson.first, lesson.lengths[row])
-        best.append(lesson.best[row, written])
-        logprobs.append(lesson.logprobs[row, written])
-        own = np.arange(lesson.first, lesson.lengths[row])
-        places.append(number * (width - 1) + own - 1)
-        answers.append(own >= lesson.answers[row])
-    return Batch(
-        torch.from_numpy(ids).long(),
-        torch.from_numpy(np.concatenate(places)),
-        torch.from_numpy(np.concatenate(best)).long(),
-        torch.from_numpy(np.concatenate(logprobs)).float(),
-        torch.from_numpy(np.concatenate(answers)),
-    )
-
-
-def loss_of(pupil: Pupil, batch: Batch) -> Tensor:
-    """Cross entropy with the teacher, over the tokens the step's teachers thought of.
-
-    All other tokens are stood in for by some drawn at random, each with the weight of the many it
-    stands for.
-    """
-    vocabulary = len(pupil.embeddings)
-    known = batch.best[:, :COMPARED].unique()
-    number = torch.full((vocabulary,), -1)
-    number[known] = torch.arange(len(known))
-    others = torch.randperm(vocabulary)
-    others = others[number[others] < 0][:OTHERS]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = pupil(batch.ids, batch.places, torch.cat([known, others]))
-    logits = logits.float()
-    stand_for = (vocabulary - len(known)) / len(others)
-    logits = torch.cat([logits[:, : len(known)], logits[:, len(known) :] + math.log(stand_for)], 1)
-    column = number[batch.best]
-    chances = batch.logprobs.exp().masked_fill(column < 0, 0)
-    chances = chances / chances.sum(1, keepdim=True)
-    found = logits.log_softmax(1).gather(1, column.clamp(min=0))
-    return -(chances * found).sum(1).mean()
-
-
-@torch.no_grad()
-def agreement(draft: LlamaForCausalLM, batch: Batch) -> float:
-    """Share of the answers' tokens that the draft would have chosen as the target did."""
-    asked = batch.places[batch.answers]
-    hidden = draft.model(batch.ids, use_cache=False).last_hidden_state.flatten(0, 1)[asked]
-    # In parts: logits of thousands of places would take gigabytes.
-    chosen = torch.cat([draft.lm_head(part).argmax(1) for part in hidden.split(PLACES_AT_ONCE)])
-    return (chosen == batch.best[batch.answers, 0]).float().mean().item()
-
-
-def distil(pupil: Pupil, lessons: list[Lessons], held_out: Batch, minutes: float) -> int:
-    """Learn for a number of minutes, and return the number of steps it took."""
-    optimizers = build_optimizers(pupil)
-    rates = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
-    start, progress = time.monotonic(), 0.0
-    for step, batch in enumerate(batches(lessons, SEED)):
-        for optimizer, rate in zip(optimizers, rates, strict=True):
-            optimizer.param_groups[0]["lr"] = rate * learning_rate_factor(progress)
-        loss = descend(loss_of(pupil, batch), optimizers)
-        progress = (time.monotonic() - start) / (60 * minutes)
-        if step % 100 == 0:
-            found = agreement(pupil.finished(), held_out)
-            print(f"{progress:.0%} step {step} loss {loss:.3f} agreement {found:.1%}",
-                  flush=True)  # fmt: skip
-        if progress >= 1:
-            return step + 1
-    raise AssertionError("batches never end")
-
-
 def taught(folder: Path, wanted: int) -> list[Lessons]:
     """The lessons in a folder, of which missing ones are written first.
 
@@ -261,8 +139,8 @@ def main() -> None:
     torch.manual_seed(SEED)
     held_out, *lessons = taught(arguments.lessons, arguments.count)
     target = AutoModelForCausalLM.from_pretrained(target_folder(), dtype=torch.float32)
-    pupil = Pupil(target)
-    examined = batch_of([(held_out, row) for row in range(len(held_out.lengths))])
+    pupil = ProjectedPupil(target)
+    examined = whole([held_out])
     steps = distil(pupil, lessons, examined, arguments.minutes)
     draft = pupil.finished()
     pupil.save(SHIPPED)

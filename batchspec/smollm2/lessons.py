@@ -7,132 +7,82 @@ asks almost only for essays, so half of its questions are begun for it, in the w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    DynamicCache,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from batchspec.teaching.lessons import Lessons, write_rows
 
 OPENINGS = Path(__file__).with_name("openings.txt")
 BEGUN = 0.5
 """Share of the questions that are given one of `OPENINGS`."""
-BEST = 32
-"""Of the target's distribution the draft sees this many most likely tokens."""
 QUESTION_TOKENS, ANSWER_TOKENS = 64, 96
 MASS = 0.95
 """Questions are drawn from the most likely tokens that hold this much probability."""
 
 
-@dataclass
-class Lessons:
-    """Rows of tokens and what the target thought of each place.
+class Conversation:
+    """Whose turn it is in each row, and what is said that is not the target's to choose.
 
     Attributes:
-        tokens: of each row, `[rows, width]`; after a row's end anything.
-        lengths: tokens of each row, `[rows]`.
-        answers: the place of the first token of each row's answer, `[rows]`.
-        best: the most likely tokens at each place, `[rows, width, BEST]`, from `first` on.
-        logprobs: their log-probabilities, alike.
-        first: the first place that was written rather than given, the same for all rows.
+        asked: the place of the token that ends each row's question, -1 while it is asked, `[rows]`.
     """
 
-    tokens: np.ndarray
-    lengths: np.ndarray
-    answers: np.ndarray
-    best: np.ndarray
-    logprobs: np.ndarray
-    first: int
+    def __init__(
+        self, rows: int, tokenizer: PreTrainedTokenizerBase, generator: torch.Generator
+    ) -> None:
+        """Begin some of the questions."""
+        head, self.turn, self.end = _heads(tokenizer)
+        self.head, self.generator = torch.tensor([head] * rows), generator
+        self.width = len(head) + QUESTION_TOKENS + 1 + len(self.turn) + ANSWER_TOKENS
+        self.asked = torch.full((rows,), -1)
+        # Tokens that are given; -1 where the target is free.
+        self.script = torch.full((rows, self.width), -1)
+        openings = _openings(tokenizer, rows, generator)
+        self.script[:, len(head) : len(head) + openings.shape[1]] = openings
+        self.script[:, len(head) + QUESTION_TOKENS] = self.end
 
     @property
-    def written(self) -> int:
-        """Tokens the target wrote itself."""
-        return int((self.lengths - self.first).sum())
+    def answers(self) -> Tensor:
+        """The place of the first token of each row's answer, `[rows]`."""
+        return self.asked + 1 + len(self.turn)
 
-    def save(self, path: Path) -> None:
-        """Write all to one file."""
-        np.savez(path, **vars(self))
+    def choose(
+        self, place: int, alive: Tensor, logits: Tensor, best: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Draw what is asked, take the best of what is answered; a `Choice` of lessons."""
+        question, turn = self.asked[alive], self.turn
+        chosen = best[:, 0].clone()
+        asking = question < 0
+        if asking.any():
+            chosen[asking] = _drawn(logits[asking], self.generator)
+        told = self.script[alive, place]
+        chosen = torch.where(told < 0, chosen, told)
+        ended = alive[asking & (chosen == self.end)]
+        self.asked[ended] = place
+        if len(ended):
+            self.script[ended, place + 1 :] = -1
+            self.script[ended, place + 1 : place + 1 + len(turn)] = torch.tensor(turn)
+        answered = place - question - len(turn)
+        over = ~asking & (answered > 0) & ((chosen == self.end) | (answered >= ANSWER_TOKENS))
+        return chosen, over
 
-    @classmethod
-    def load(cls, path: Path) -> Lessons:
-        """Read what `save` wrote."""
-        with np.load(path) as file:
-            return cls(**{**file, "first": int(file["first"])})
 
-
-@torch.inference_mode()
 def write_lessons(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: int, seed: int
 ) -> Lessons:
-    """Let the target ask and answer, all rows at the same slot, until every answer is over.
+    """Let the target ask and answer, until every answer is over.
 
-    Every row begins with the same head, so that no row is ever padded; some are made to begin
-    their question with an opening, and each to go on after its question with the head of the
-    assistant's turn.
+    Every row begins with the same head; some are made to begin their question with an opening, and
+    each to go on after its question with the head of the assistant's turn.
     """
-    head, turn, end = _heads(tokenizer)
-    generator = torch.Generator().manual_seed(seed)
-    openings = _openings(tokenizer, rows, generator)
-    width = len(head) + QUESTION_TOKENS + 1 + len(turn) + ANSWER_TOKENS
-    tokens = torch.zeros(rows, width, dtype=torch.long)
-    tokens[:, : len(head)] = torch.tensor(head)
-    best = torch.zeros(rows, width, BEST, dtype=torch.int32)
-    logprobs = torch.zeros(rows, width, BEST, dtype=torch.float16)
-    # Tokens that are not the target's to choose; -1 where it is free.
-    script = torch.full((rows, width), -1)
-    script[:, len(head) : len(head) + openings.shape[1]] = openings
-    script[:, len(head) + QUESTION_TOKENS] = end
-    # The place of the token that ends the question; unknown (-1) while it is being asked.
-    asked, lengths = torch.full((rows,), -1), torch.zeros(rows, dtype=torch.long)
-    cache, alive = DynamicCache(), torch.arange(rows)
-    fed = tokens[:, : len(head)]
-    for place in range(len(head), width):
-        logits = model(fed, cache=cache, logits_to_keep=1).logits[:, -1].float()
-        found = logits.log_softmax(-1).topk(BEST)
-        best[alive, place] = found.indices.int()
-        logprobs[alive, place] = found.values.half()
-        question = asked[alive]
-        chosen = found.indices[:, 0].clone()
-        asking = question < 0
-        if asking.any():
-            chosen[asking] = _drawn(logits[asking], generator)
-        told = script[alive, place]
-        chosen = torch.where(told < 0, chosen, told)
-        tokens[alive, place] = chosen
-        ended = alive[asking & (chosen == end)]
-        asked[ended] = place
-        if len(ended):
-            script[ended, place + 1 :] = -1
-            script[ended, place + 1 : place + 1 + len(turn)] = torch.tensor(turn)
-        answered = place - question - len(turn)
-        over = ~asking & (answered > 0) & ((chosen == end) | (answered >= ANSWER_TOKENS))
-        lengths[alive[over]] = place + 1
-        if over.any():
-            going = (~over).nonzero()[:, 0]
-            if not len(going):
-                break
-            alive = alive[going]
-            cache.batch_select_indices(going)
-            chosen = chosen[going]
-        fed = chosen[:, None]
-    lengths[lengths == 0] = width
-    return Lessons(
-        tokens.int().numpy(),
-        lengths.numpy(),
-        (asked + 1 + len(turn)).numpy(),
-        best.numpy(),
-        logprobs.numpy(),
-        len(head),
-    )
+    conversation = Conversation(rows, tokenizer, torch.Generator().manual_seed(seed))
+    lessons = write_rows(model, conversation.head, conversation.width, conversation.choose)
+    lessons.answers = conversation.answers.numpy()
+    return lessons
 
 
 def _heads(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], int]:
@@ -162,34 +112,3 @@ def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
     chances, ids = logits.softmax(-1).topk(1024)
     chances[chances.cumsum(-1) - chances > MASS] = 0
     return ids.gather(1, torch.multinomial(chances, 1, generator=generator))[:, 0]
-
-
-def _grouped(
-    _layer: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **settings: Any
-) -> tuple[Tensor, None]:
-    """Attention in which the query heads that share keys ask them together.
-
-    For one query a row it takes a tenth of the time of PyTorch's own on a CPU in bfloat16.
-
-    Args:
-        query: `[rows, heads, queries, head_dim]`.
-        key, value: `[rows, kv_heads, slots, head_dim]`.
-        mask: what is added, `[rows, 1, queries, slots]`, or nothing where all is seen.
-        settings: `scaling` among them.
-
-    Returns:
-        `[rows, queries, heads, head_dim]`.
-    """
-    rows, heads, queries, width = query.shape
-    asked = query.reshape(rows, key.shape[1], -1, width) * settings["scaling"]
-    scores = (asked @ key.transpose(2, 3)).float()
-    if mask is not None:
-        scores = scores + mask.repeat(1, 1, heads // key.shape[1], 1)
-    found = scores.softmax(-1).to(value.dtype) @ value
-    return found.view(rows, heads, queries, width).transpose(1, 2).contiguous(), None
-
-
-GROUPED = "batchspec_grouped"
-"""What transformers calls it."""
-AttentionInterface.register(GROUPED, _grouped)
-AttentionMaskInterface.register(GROUPED, ALL_MASK_ATTENTION_FUNCTIONS["eager"])

@@ -1,12 +1,12 @@
 """Train the storyteller pair from scratch: ``python -m batchspec.storyteller.train``.
 
-The tokenizer, the target and the draft learn from text that ``grammar`` writes; no piece is seen
-twice. The finished pair is measured and described in ``README.md``.
+The tokenizer and the target learn from text that ``grammar`` writes, of which no piece is seen
+twice; the draft learns from the target. The finished pair is measured and described in
+``README.md``.
 """
 
 import argparse
 import json
-import math
 import os
 import tempfile
 import time
@@ -21,7 +21,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from batchspec.storyteller import DRAFT_FOLDER, FOLDER, TARGET_FOLDER
 from batchspec.storyteller.card import write_card
+from batchspec.storyteller.distil import distil_draft
 from batchspec.storyteller.grammar import write_pieces
+from batchspec.teaching.optimizer import Optimizer
 
 VOCABULARY = 2048
 CONTEXT = 512
@@ -42,10 +44,6 @@ DRAFT_SHAPE = {
     "intermediate_size": 256,
     "num_attention_heads": 3,
     "num_key_value_heads": 1,
-}
-PLANS = {
-    "target": (TARGET_SHAPE, TARGET_SEED, TARGET_FOLDER),
-    "draft": (DRAFT_SHAPE, DRAFT_SEED, DRAFT_FOLDER),
 }
 RECORD = "training.json"
 FIRST_LAYERS, FIRST_SHARE, DEEP_PEAK = 4, 0.8, 0.25
@@ -122,44 +120,12 @@ def pack_rows(tokenizer: PreTrainedTokenizerFast, seed: int, length: int) -> Ite
         yield row[:length]
 
 
-def build_optimizers(model: torch.nn.Module) -> list[torch.optim.Optimizer]:
-    """Give the matrices of the layers to Muon, the embeddings and norms to AdamW."""
-    matrices: list[torch.nn.Parameter] = []
-    others: list[torch.nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        in_layer = parameter.ndim == 2 and "embed" not in name
-        (matrices if in_layer else others).append(parameter)
-    return [
-        torch.optim.Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.01),
-        torch.optim.AdamW(others, lr=0.004, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
-    ]
-
-
-def learning_rate_factor(progress: float) -> float:
-    """Rise over the first 3 % of the training, then fall to zero along a cosine."""
-    if progress < 0.03:
-        return max(progress, 0.001) / 0.03
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, (progress - 0.03) / 0.97)))
-
-
-def take_step(
-    model: LlamaForCausalLM, optimizers: list[torch.optim.Optimizer], rows: list[list[int]]
-) -> float:
-    """Train on one batch and return its mean loss of the next token."""
+def loss_of(model: LlamaForCausalLM, rows: list[list[int]]) -> torch.Tensor:
+    """The mean loss of the next token over some rows."""
     ids = torch.tensor(rows)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = model(input_ids=ids[:, :-1], use_cache=False).logits
-    loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
-    return descend(loss, optimizers)
-
-
-def descend(loss: torch.Tensor, optimizers: list[torch.optim.Optimizer]) -> float:
-    """Take one step down a loss and return what it was."""
-    loss.backward()
-    for optimizer in optimizers:
-        optimizer.step()
-        optimizer.zero_grad()
-    return loss.item()
+    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
 
 
 def train_model(
@@ -176,8 +142,7 @@ def train_model(
     ``peak`` scales the learning rates. What was trained ``before`` is added to the record that
     comes back.
     """
-    optimizers = build_optimizers(model)
-    base_rates = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
+    optimizer = Optimizer(model, peak)
     row_sources = {
         length: pack_rows(tokenizer, seed + length, length + 1) for length in ROW_LENGTHS.values()
     }
@@ -187,9 +152,7 @@ def train_model(
     while progress < 1.0:
         length = ROW_LENGTHS[max(share for share in ROW_LENGTHS if share <= progress)]
         rows = list(islice(row_sources[length], TOKENS_PER_STEP // length))
-        for optimizer, rate in zip(optimizers, base_rates, strict=True):
-            optimizer.param_groups[0]["lr"] = rate * peak * learning_rate_factor(progress)
-        loss = take_step(model, optimizers, rows)
+        loss = optimizer.descend(loss_of(model, rows), progress)
         step += 1
         now = time.monotonic()
         progress = (now - start) / (minutes * 60)
@@ -226,32 +189,39 @@ def record_training(part: str, record: dict[str, float]) -> None:
     path.write_text(json.dumps(records | {part: record}, indent=2) + "\n")
 
 
-def train_part(part: str, minutes: float, resume: bool) -> None:
-    """Train one model, from the start or from its last checkpoint, and publish it.
+def train_target(minutes: float, resume: bool) -> None:
+    """Train the target, from the start or from its last checkpoint, and publish it.
 
-    A deep model is first trained with few layers, which see far more text in the same time.
+    It is first trained with few layers, which see far more text in the same time.
     """
-    shape, seed, folder = PLANS[part]
-    layers = shape["num_hidden_layers"]
+    layers = TARGET_SHAPE["num_hidden_layers"]
     tokenizer = PreTrainedTokenizerFast.from_pretrained(TARGET_FOLDER)
-    checkpoint = Path(tempfile.gettempdir()) / f"storyteller-{part}"
+    checkpoint = Path(tempfile.gettempdir()) / "storyteller-target"
     record = {"steps": 0, "tokens": 0, "minutes": 0.0}
     if resume:
         model = LlamaForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
         record = json.loads((checkpoint / RECORD).read_text())
     else:
-        model = build_model(shape | {"num_hidden_layers": min(layers, FIRST_LAYERS)}, seed)
-    if not resume and layers > FIRST_LAYERS:
+        model = build_model(TARGET_SHAPE | {"num_hidden_layers": FIRST_LAYERS}, TARGET_SEED)
         share = FIRST_SHARE * minutes
-        record = train_model(model, tokenizer, share, 1.0, seed, checkpoint, record)
+        record = train_model(model, tokenizer, share, 1.0, TARGET_SEED, checkpoint, record)
         minutes -= share
     peak = 1.0
     if model.config.num_hidden_layers < layers:
         model, peak = deepen(model, layers), DEEP_PEAK
-    seed += int(record["steps"])
+    seed = TARGET_SEED + int(record["steps"])
     record = train_model(model, tokenizer, minutes, peak, seed, checkpoint, record)
-    save_model(model, folder)
-    record_training(part, record)
+    save_model(model, TARGET_FOLDER)
+    record_training("target", record)
+
+
+def train_draft(minutes: float, lessons: int) -> None:
+    """Let the target teach a new draft, and publish it."""
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(TARGET_FOLDER)
+    model = build_model(DRAFT_SHAPE, DRAFT_SEED)
+    record = distil_draft(model, tokenizer, minutes, lessons)
+    save_model(model, DRAFT_FOLDER)
+    record_training("draft", record)
 
 
 def main() -> None:
@@ -263,16 +233,20 @@ def main() -> None:
         help=f"train only some of {', '.join(parts)} (or none), then write the card",
     )  # fmt: skip
     parser.add_argument("--minutes", type=float, default=30, help="training time of the target")
-    parser.add_argument("--draft-minutes", type=float, default=2, help="and of the draft")
+    parser.add_argument("--draft-minutes", type=float, default=20, help="and of the draft")
+    parser.add_argument("--lessons", type=int, default=200, help="the draft's, 16,000 tokens each")
     parser.add_argument("--threads", type=int, default=2, help="one, where others use the cores")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the target's last checkpoint"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if "tokenizer" in arguments.only:
         train_tokenizer().save_pretrained(TARGET_FOLDER)
-    for part, minutes in (("target", arguments.minutes), ("draft", arguments.draft_minutes)):
-        if part in arguments.only:
-            train_part(part, minutes, arguments.resume)
+    if "target" in arguments.only:
+        train_target(arguments.minutes, arguments.resume)
+    if "draft" in arguments.only:
+        train_draft(arguments.draft_minutes, arguments.lessons)
     torch.set_num_threads(2)
     write_card()
 
