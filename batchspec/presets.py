@@ -65,7 +65,7 @@ PRESETS = {
             str(storyteller.TARGET_FOLDER),
             str(storyteller.DRAFT_FOLDER),
             3_099_840,
-            295_200,
+            426_368,
             "MIT",
             "seeing every effect at once: ships with the code, answers in milliseconds",
             tuple(storyteller.EXAMPLES),

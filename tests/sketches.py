@@ -9,7 +9,7 @@ from batchspec import DecodeConfig, load_pair, record
 from visuals.sketch import sketch
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "strategies.md"
-PROMPTS = ["My sister", "Count: one,", "I saw a moon"]
+PROMPTS = ["My sister", "Count: one,", "One day,"]
 ROUNDS = 3
 
 
@@ -22,7 +22,7 @@ def drawn(page: str) -> str:
         config = DecodeConfig(
             strategy=name,
             draft_tokens=3,
-            max_new_tokens=10,
+            max_new_tokens=12,
             batch_size=2 if name == "exspec" else 3,
         )
         return f"```text {name}\n{sketch(record(pair, PROMPTS, config), ROUNDS)}\n```"

@@ -10,8 +10,8 @@ EXAMPLES: list[str] = [
     "My sister",
     "Count the apples: one, two,",
     "I saw a moon beside a spoon,",
-    "Once upon a time there was a clever fox named Ruby. She had a golden key, and she loved it"
-    " very much.",
+    "On Monday, Leo ate one apple. On Tuesday, Leo ate two pears. On Wednesday, Leo was at home."
+    " He",
 ]
 """Prompts of clearly different lengths on which the rounds of a batch are ragged."""
 

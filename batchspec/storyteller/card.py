@@ -47,10 +47,10 @@ come from a CPU with two cores.
 
 `grammar.py` writes the text from a seed, with the words in `words.py` and the story frames in
 `stories.py`; all sentences were written for this pair. The target sees every piece once. The draft
-learns from the target alone (`distil.py`): from the tokens it wrote greedily after openings of
-other pieces, and what it thought likely at each. After openings of held-out pieces the draft's
-choice is the target's at **{draft_agreement:.1%}** of the tokens. The measurements use a seed that
-training never used.
+learns from the target alone (`distil.py`): from the tokens it wrote after openings of other pieces,
+two rows in three greedily and the third sampled, and from what it thought likely at each. Where
+the target writes greedily after openings of held-out pieces, the draft's choice is the same at
+**{draft_agreement:.1%}** of the tokens. The measurements use a seed that training never used.
 
 ## Greedy acceptance
 

@@ -12,13 +12,16 @@ from transformers import LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerB
 
 from batchspec.storyteller import TARGET_FOLDER
 from batchspec.storyteller.grammar import write_pieces
+from batchspec.storyteller.measure import HELD_OUT_SEED
 from batchspec.teaching.distillation import Pupil, agreement, distil, whole
 from batchspec.teaching.lessons import GROUPED, Lessons, write_rows
 
-LESSON_SEED, HELD_OUT_SEED = 13, 99
+LESSON_SEED = 13
 OPENING_TOKENS = (3, 40)
 """Length of the shortest and of the longest opening, the start token included."""
 WRITTEN_TOKENS = 96
+SAMPLED = 1 / 3
+"""Share of the rows that are sampled, so that the draft also knows its way where a run is."""
 ROWS_PER_LESSON, HELD_OUT_LESSONS = 256, 4
 
 
@@ -48,12 +51,19 @@ class PlainPupil(Pupil):
 def write_lessons(
     target: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int
 ) -> Iterator[Lessons]:
-    """Let the target go on greedily with openings, all of one length in each lesson; no end."""
+    """Let the target go on with openings, all of one length in each lesson; there is no end.
+
+    Most rows are written greedily; to what the others hold no draft's choice is compared.
+    """
     pieces, random = write_pieces(seed), Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    sampled = torch.arange(ROWS_PER_LESSON) < SAMPLED * ROWS_PER_LESSON
     end = tokenizer.eos_token_id
 
-    def choose(_place: int, _alive: Tensor, _logits: Tensor, best: Tensor) -> tuple[Tensor, Tensor]:
-        return best[:, 0], best[:, 0] == end
+    def choose(_place: int, alive: Tensor, logits: Tensor, best: Tensor) -> tuple[Tensor, Tensor]:
+        drawn = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+        chosen = torch.where(sampled[alive], drawn, best[:, 0])
+        return chosen, chosen == end
 
     while True:
         length = random.randint(*OPENING_TOKENS)
@@ -62,7 +72,9 @@ def write_lessons(
             ids = tokenizer(next(pieces))["input_ids"]
             if len(ids) > length:
                 openings.append(ids[:length])
-        yield write_rows(target, torch.tensor(openings), length + WRITTEN_TOKENS, choose)
+        lesson = write_rows(target, torch.tensor(openings), length + WRITTEN_TOKENS, choose)
+        lesson.answers[sampled] = lesson.lengths[sampled]
+        yield lesson
 
 
 def distil_draft(

@@ -40,9 +40,9 @@ TARGET_SHAPE = {
 }
 DRAFT_SHAPE = {
     "num_hidden_layers": 1,
-    "hidden_size": 96,
-    "intermediate_size": 256,
-    "num_attention_heads": 3,
+    "hidden_size": 128,
+    "intermediate_size": 320,
+    "num_attention_heads": 4,
     "num_key_value_heads": 1,
 }
 RECORD = "training.json"
@@ -233,8 +233,8 @@ def main() -> None:
         help=f"train only some of {', '.join(parts)} (or none), then write the card",
     )  # fmt: skip
     parser.add_argument("--minutes", type=float, default=30, help="training time of the target")
-    parser.add_argument("--draft-minutes", type=float, default=20, help="and of the draft")
-    parser.add_argument("--lessons", type=int, default=200, help="the draft's, 16,000 tokens each")
+    parser.add_argument("--draft-minutes", type=float, default=14, help="and of the draft")
+    parser.add_argument("--lessons", type=int, default=140, help="the draft's, 16,000 tokens each")
     parser.add_argument("--threads", type=int, default=2, help="one, where others use the cores")
     parser.add_argument(
         "--resume", action="store_true", help="go on with the target's last checkpoint"
