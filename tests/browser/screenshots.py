@@ -10,7 +10,7 @@ from PIL import Image
 from browser.served import READY, ROOT, chromium, served_page
 
 VIEWS = {"light": (1440, 900), "dark": (1440, 900), "narrow": (390, 844)}
-ROUND, PHASE = "2", "verify"
+ROUND, PHASE = "3", "verify"
 
 
 def main() -> None:
