@@ -73,7 +73,7 @@ def write_lessons(
             if len(ids) > length:
                 openings.append(ids[:length])
         lesson = write_rows(target, torch.tensor(openings), length + WRITTEN_TOKENS, choose)
-        lesson.answers[sampled] = lesson.lengths[sampled]
+        lesson.answers[sampled.numpy()] = lesson.lengths[sampled.numpy()]
         yield lesson
 
 
