@@ -23,7 +23,8 @@ class LaneModel(CachedModel):
 
     Attributes:
         held: slots of each lane that may have been written, an upper bound known to the host.
-        lane, slot: where the forward that runs writes, `[lanes, 1]` and `[lanes, queries]`.
+        lane: the lanes that the forward runs over, `[fed lanes, 1]`; None where it is all of them.
+        slot: where it writes, `[fed lanes, queries]`.
     """
 
     def reset(self, pads: list[int]) -> None:
@@ -44,7 +45,8 @@ class LaneModel(CachedModel):
         for lane in lanes:
             self.held[lane] += index.shape[1]
         past = torch.tensor([self.held[lane] - 1 for lane in lanes], device=self.device)
-        self.lane = torch.tensor(lanes, device=self.device)[:, None]
+        everyone = isinstance(rows, slice)
+        self.lane = None if everyone else torch.tensor(lanes, device=self.device)[:, None]
         self.slot = torch.where(index >= 0, index, past[:, None])
         return self.slot
 
@@ -53,12 +55,10 @@ class LaneModel(CachedModel):
     ) -> None:
         """Note what the next forward puts into `slot`."""
         self._resize()
-        place = (self.lane, slot)
-        # Out of place, because the feeds of this phase keep the tables as they were.
-        self.ids = self.ids.index_put(place, ids)
-        self.positions = self.positions.index_put(place, positions)
-        self.index = self.index.index_put(place, index)
-        self.visible = self.visible.index_put(place, visible)
+        self.ids = self._noted(self.ids, slot, ids)
+        self.positions = self._noted(self.positions, slot, positions)
+        self.index = self._noted(self.index, slot, index)
+        self.visible = self._noted(self.visible, slot, visible)
 
     def reject(self, first: list[int]) -> None:
         """Note that rejected tokens lie from place `first` of each row on; no slot is touched."""
@@ -94,6 +94,12 @@ class LaneModel(CachedModel):
         self.index = self.index.masked_fill(emptied, FREE)
         self.visible = self.visible & ~emptied
         self._resize()
+
+    def _noted(self, table: Tensor, slot: Tensor, fresh: Tensor) -> Tensor:
+        """A table with `fresh` in it, out of place: feeds keep the tables as they were."""
+        if self.lane is None:
+            return table.scatter(1, slot, fresh)
+        return table.index_put((self.lane, slot), fresh)
 
     def _resize(self) -> None:
         """Give the tables as many columns as the longest lane may have written."""
@@ -146,6 +152,9 @@ class LaneLayer(DynamicLayer):
             if capacity:
                 grown[:, :, :capacity] = states
             states = grown
-        # Advanced indices around a slice put heads last but one: [lanes, queries, heads, head_dim]
-        states[model.lane, :, model.slot] = fresh.transpose(1, 2)
+        if model.lane is None:
+            states.scatter_(2, model.slot[:, None, :, None].expand_as(fresh), fresh)
+        else:
+            # Advanced indices around a slice put heads last but one.
+            states[model.lane, :, model.slot] = fresh.transpose(1, 2)
         return states

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not PRECISIONS, reason="this machine has no kern
 
 
 @pytest.fixture(autouse=True)
-def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def _any_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batchspec.packing, "LEAST", 1)
 
 
@@ -62,20 +62,22 @@ def test_a_packed_layer_multiplies(shape: tuple[int, ...], bias: bool, dtype: to
     assert (back.bias is None) == (not bias) and (not bias or torch.equal(back.bias, linear.bias))
 
 
-def test_linear_layers_of_a_large_model_are_packed_and_nothing_else(
+def test_large_linear_layers_are_packed_and_nothing_else(
     model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    entries = sum(model.get_submodule(name).weight.numel() for name in linear)
-    monkeypatch.setattr(batchspec.packing, "LEAST", entries + 1)
+    largest = model.lm_head.weight.numel()
+    monkeypatch.setattr(batchspec.packing, "LEAST", largest + 1)
     pack(model)
     assert not packed_layers(model)
     kept = dict(model.named_parameters())
-    monkeypatch.setattr(batchspec.packing, "LEAST", entries)
+    monkeypatch.setattr(batchspec.packing, "LEAST", largest)
     pack(model)
-    assert packed_layers(model) == linear
+    assert packed_layers(model) == ["lm_head"]
     for name, weight in model.named_parameters():
-        assert weight is kept.get(name) or name.removesuffix(".weight") in linear
+        assert weight is kept.get(name) or name == "lm_head.weight"
+    monkeypatch.setattr(batchspec.packing, "LEAST", 1)
+    pack(model)
+    assert len(packed_layers(model)) == 1 + 7 * model.config.num_hidden_layers
 
 
 def test_a_packed_model_writes_what_the_plain_one_does(model: PreTrainedModel) -> None:
