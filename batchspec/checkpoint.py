@@ -27,6 +27,7 @@ from batchspec.hub import HubModel, hub_reason
 from batchspec.memory import ran_out, release
 from batchspec.packing import pack
 from batchspec.progress import Observer, nobody, told_bar
+from batchspec.shared_keys import share_keys
 
 VOCABULARY_FILES = (
     "tokenizer.json",
@@ -127,7 +128,7 @@ class Checkpoint:
         dtype: torch.dtype | str,
         shares: dict[int | str, int] | None = None,
     ) -> PreTrainedModel:
-        """The model with every weight from its checkpoint, packed where it fits one device.
+        """The model with every weight from its checkpoint, made fast.
 
         Args:
             device: where it goes.
@@ -161,6 +162,7 @@ class Checkpoint:
         with self.told():
             if not shares:
                 pack(model.to(device))
+            share_keys(model)
         whole: PreTrainedModel = model
         return whole
 

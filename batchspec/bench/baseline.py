@@ -12,6 +12,7 @@ from batchspec.config import DecodeConfig
 from batchspec.decoding import eos_of
 from batchspec.pair import ModelPair, evaluation_mode
 from batchspec.row import Row
+from batchspec.shared_keys import plain_attention
 
 
 @torch.inference_mode()
@@ -36,7 +37,7 @@ def generate_plainly(pair: ModelPair, rows: list[Row], config: DecodeConfig) -> 
     )
     target: Any = pair.target  # torch's stubs take its methods for tensors
     found = []
-    with evaluation_mode(pair.target):
+    with evaluation_mode(pair.target), plain_attention(pair.target):
         for start in range(0, len(rows), config.batch_size):
             batch = rows[start : start + config.batch_size]
             ids, mask = _left_padded(pair, batch)
