@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 LONGEST = 120
 """Seconds for which a call may have the GPU."""
+DEVICE = "cuda"
+"""What it is called."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -35,8 +38,16 @@ def is_lent() -> bool:
 
 
 def moved(pair: ModelPair) -> ModelPair:
-    """The pair on the GPU that a function of `on_gpu` was lent; as it is on other hosts."""
-    if is_lent():
-        for model in pair.models:
-            model.to("cuda")  # type: ignore[arg-type]
-    return pair
+    """The pair on the GPU that a function of `on_gpu` was lent; as it is on other hosts.
+
+    The given pair is of no use in this process any more, which ends with the function.
+    """
+    if not is_lent():
+        return pair
+    # Here and not above: a page without a pair needs no torch.
+    from batchspec.packing import unpacked
+
+    lent = copy(pair)
+    models = [unpacked(model).to(DEVICE) for model in pair.models]  # type: ignore[arg-type]
+    lent.target, lent.draft = (*models, pair.draft)[:2]
+    return lent

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+from batchspec import load_pair
 from pages import gpu, models
 from pages.gpu import on_gpu
 
@@ -50,21 +52,10 @@ def test_what_runs_models_and_leaves_nothing_behind_is_lent_a_gpu(
     assert asked() == ["measured", "recorded"]
 
 
-def test_a_lent_gpu_is_left_to_the_functions_it_is_lent_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[str] = []
-
-    class Model:
-        def to(self, device: str) -> None:
-            found.append(device)
-
-    class Pair:
-        models = (Model(), Model())
-
-    gpu.moved(Pair())  # type: ignore[arg-type]
-    assert not found and models.turn() is models.MODELS
+def test_where_a_gpu_is_lent_pairs_wait_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert models.turn() is models.MODELS
     monkeypatch.setenv("SPACES_ZERO_GPU", "true")
-    gpu.moved(Pair())  # type: ignore[arg-type]
-    assert found == ["cuda", "cuda"] and models.turn() is not models.MODELS
+    assert models.turn() is not models.MODELS
     loaded: list[str] = []
     monkeypatch.setattr(
         "batchspec.load_pair", lambda name, draft, device, **_: loaded.append(device)
@@ -72,3 +63,19 @@ def test_a_lent_gpu_is_left_to_the_functions_it_is_lent_to(monkeypatch: pytest.M
     monkeypatch.setattr("pages.models._kept", {})
     models.finished(models.load("qwen3"))
     assert loaded == ["cpu"]
+
+
+@pytest.mark.parametrize("draft", [None, "ngram"])
+def test_a_pair_moves_to_the_gpu_that_is_lent(
+    draft: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = load_pair("storyteller", draft)
+    assert gpu.moved(pair) is pair
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    monkeypatch.setattr(gpu, "DEVICE", "meta")
+    lent = gpu.moved(pair)
+    assert lent is not pair and len(lent.models) == len(pair.models)
+    assert (lent.draft is pair.draft) == (draft is not None)
+    for model in lent.models:
+        assert {weight.device.type for weight in model.parameters()} == {"meta"}
+        assert type(model.get_output_embeddings()) is torch.nn.Linear
