@@ -10,6 +10,7 @@ from batchspec import NGramDraft, load_pair
 from batchspec.checkpoint import Checkpoint
 from batchspec.cli import make_parser
 from batchspec.presets import PRESETS, in_bytes, short, table
+from batchspec.storyteller.card import count_parameters
 from test_loading import refused
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,7 +25,7 @@ def test_the_document_has_the_table() -> None:
 def test_the_shipped_pair_has_as_many_parameters_as_its_row_says() -> None:
     pair = load_pair("storyteller")
     row = PRESETS["storyteller"]
-    counts = [sum(weight.numel() for weight in model.parameters()) for model in pair.models]
+    counts = list(map(count_parameters, pair.models))
     assert counts == [row.target_parameters, row.draft_parameters] and row.ships
     assert row.weight_bytes("float32") == 4 * sum(counts) == 2 * row.weight_bytes("bfloat16")
 

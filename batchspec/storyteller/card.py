@@ -7,6 +7,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from batchspec.loading import load_pair
+from batchspec.packing import unpacked
 from batchspec.pair import ModelPair
 from batchspec.storyteller import DRAFT_FOLDER, EXAMPLES, FOLDER, MORE_EXAMPLES, TARGET_FOLDER
 from batchspec.storyteller.measure import (
@@ -87,8 +88,8 @@ time; `EXAMPLES` were chosen for the weights that ship.
 
 
 def count_parameters(model: PreTrainedModel) -> int:
-    """Count the parameters of a model; shared ones count once."""
-    return sum(parameter.numel() for parameter in model.parameters())
+    """Count the parameters of a model; shared ones count once, packed or not."""
+    return sum(parameter.numel() for parameter in unpacked(model).parameters())
 
 
 def folder_megabytes(folder: Path) -> float:
