@@ -9,7 +9,7 @@ from PIL import Image
 
 from browser.served import READY, ROOT, chromium, served_page
 
-VIEWS = {"light": (1440, 900), "dark": (1440, 900), "narrow": (390, 844)}
+VIEWS = {"light": (1440, 920), "dark": (1440, 920), "narrow": (390, 844)}
 ROUND, PHASE = "3", "verify"
 
 
