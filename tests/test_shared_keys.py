@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -103,9 +104,10 @@ def test_what_gains_nothing_is_handed_on(
     assert handed_on == [call["query"].shape[2]] * (1 + bool(shape))
 
 
-def test_a_cap_on_scores_is_refused_as_ever() -> None:
-    with pytest.raises(ValueError, match="softcap"):
+def test_a_cap_on_scores_is_left_to_transformers(handed_on: list[int]) -> None:
+    with suppress(ValueError):  # which refuses it in newer versions
         attend(**asked(), softcap=30.0)
+    assert handed_on == [4]
 
 
 @cache
