@@ -7,8 +7,9 @@ queries a row, and the copies of a long cache then take longer than the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -42,24 +43,46 @@ def shared_keys_attention(
     Returns:
         `[rows, queries, heads, head_dim]`.
     """
-    rows, heads, queries, width = query.shape
-    shared = heads // key.shape[1]
-    alike = mask is not None and mask.shape[1] == 1 and settings.get("position_bias") is None
-    if shared == 1 or not alike or not 1 < queries <= MOST or settings.get("softcap") is not None:
+    queries = query.shape[2]
+    if (
+        mask is None
+        or mask.shape[1] > 1
+        or query.shape[1] == key.shape[1]
+        or not 1 < queries <= MOST
+        or any(settings.get(name) is not None for name in ("position_bias", "softcap"))
+    ):
         found: tuple[Tensor, None] = _plain(layer, query, key, value, mask, **settings)
         return found
-    assert mask is not None
-    answers = scaled_dot_product_attention(
-        query.reshape(rows, key.shape[1], shared * queries, width),
-        key,
-        value,
-        mask.repeat(1, 1, shared, 1),
-        settings.get("dropout", 0.0),
-        scale=settings.get("scaling"),
-    )
+    dropout, scaling = settings.get("dropout", 0.0), settings.get("scaling")
+    answer = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
+    return ask_together(answer, query, key, value, mask), None
+
+
+def ask_together(
+    answer: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+) -> Tensor:
+    """Attention of heads that share keys, which `answer` gives with one head for each head of keys.
+
+    Args:
+        answer: attention of queries, keys, values and what is added, `[rows, heads, ...]` each.
+        query: `[rows, heads, queries, head_dim]`.
+        key, value: `[rows, kv_heads, slots, head_dim]`.
+        mask: `[rows, 1, queries, slots]`, or nothing where all is seen.
+
+    Returns:
+        `[rows, queries, heads, head_dim]`.
+    """
+    rows, heads, queries, width = query.shape
+    shared = heads // key.shape[1]
+    asked = query.reshape(rows, key.shape[1], shared * queries, width)
+    answers = answer(asked, key, value, None if mask is None else mask.repeat(1, 1, shared, 1))
     # [rows, kv_heads, shared, queries, head_dim], the queries then first
     apart = answers.unflatten(2, (shared, queries)).permute(0, 3, 1, 2, 4)
-    return apart.reshape(rows, queries, heads, -1).contiguous(), None
+    return apart.reshape(rows, queries, heads, -1).contiguous()
 
 
 _plain: Any = ALL_ATTENTION_FUNCTIONS[PLAIN]

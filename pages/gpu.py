@@ -48,6 +48,9 @@ def moved(pair: ModelPair) -> ModelPair:
     from batchspec.packing import unpacked
 
     lent = copy(pair)
-    models = [unpacked(model).to(DEVICE) for model in pair.models]  # type: ignore[arg-type]
-    lent.target, lent.draft = (*models, pair.draft)[:2]
+    lent.target, *drafts = [
+        unpacked(model).to(DEVICE)  # type: ignore[arg-type]
+        for model in pair.models
+    ]
+    lent.draft = drafts[0] if drafts else pair.draft
     return lent

@@ -18,6 +18,8 @@ from transformers import (
 )
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
+from batchspec.shared_keys import ask_together
+
 BEST = 32
 """Of the target's distribution the draft sees this many most likely tokens."""
 
@@ -113,26 +115,18 @@ def write_rows(model: PreTrainedModel, given: Tensor, width: int, choose: Choice
 def _grouped(
     _layer: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **settings: Any
 ) -> tuple[Tensor, None]:
-    """Attention in which the query heads that share keys ask them together.
+    """Attention as transformers asks for it, by plain products.
 
     For one query a row it takes a tenth of the time of PyTorch's own on a CPU in bfloat16.
-
-    Args:
-        query: `[rows, heads, queries, head_dim]`.
-        key, value: `[rows, kv_heads, slots, head_dim]`.
-        mask: what is added, `[rows, 1, queries, slots]`, or nothing where all is seen.
-        settings: `scaling` among them.
-
-    Returns:
-        `[rows, queries, heads, head_dim]`.
     """
-    rows, heads, queries, width = query.shape
-    asked = query.reshape(rows, key.shape[1], -1, width) * settings["scaling"]
-    scores = (asked @ key.transpose(2, 3)).float()
-    if mask is not None:
-        scores = scores + mask.repeat(1, 1, heads // key.shape[1], 1)
-    found = scores.softmax(-1).to(value.dtype) @ value
-    return found.view(rows, heads, queries, width).transpose(1, 2).contiguous(), None
+
+    def answer(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        scores = (query * settings["scaling"] @ key.transpose(2, 3)).float()
+        if mask is not None:
+            scores = scores + mask
+        return scores.softmax(-1).to(value.dtype) @ value
+
+    return ask_together(answer, query, key, value, mask), None
 
 
 GROUPED = "batchspec_grouped"
