@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+import torch
 
 from batchspec import DecodeConfig, decode, generate
 from batchspec.cached_model import FREE
@@ -54,6 +55,15 @@ def test_room_comes_in_blocks_and_at_most_doubles_what_is_used(budget: int) -> N
             assert room["capacity"] % BLOCK == 0
             assert room["capacity"] <= max(BLOCK, 2 * (longest + 5) + BLOCK)
             assert room["capacity"] >= step.target_cache.slots
+
+
+def test_a_feed_stays_as_it_was_fed() -> None:
+    kept = [
+        (feed, feed.slot_index.clone())
+        for step, _ in run(batch_size=3, max_new_tokens=24)
+        for feed in step.feeds
+    ]
+    assert all(torch.equal(feed.slot_index, then) for feed, then in kept)
 
 
 def test_a_freed_lane_is_taken_at_once() -> None:

@@ -142,9 +142,10 @@ def test_a_verification_asks_together(family: str, handed_on: list[int]) -> None
     assert handed_on and set(handed_on) == {1}
 
 
-@pytest.mark.parametrize("family", ["falcon", "gpt_neo"])
-def test_models_that_cannot_be_told_are_left(family: str) -> None:
-    attention = PLAIN if family == "falcon" else "eager"
+@pytest.mark.parametrize(
+    ("family", "attention"), [("falcon", PLAIN), ("jamba", PLAIN), ("gpt_neo", "eager")]
+)
+def test_models_that_cannot_be_told_are_left(family: str, attention: str) -> None:
     model = tiny(family, attention=attention)
     share_keys(model)
     assert model.config._attn_implementation == attention
