@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from statistics import median
+from typing import Any
 
 import torch
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
+from batchspec.cached_model import cache_argument
 from batchspec.config import DecodeConfig
 from batchspec.decoding import generate
 from batchspec.pair import ModelPair
@@ -95,12 +97,13 @@ def measure_loss(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
 def measure_forward_milliseconds(model: PreTrainedModel) -> float:
     """Take the median time of a forward pass of one token after 64 cached tokens."""
     cache = DynamicCache()
-    model(input_ids=torch.ones((1, 64), dtype=torch.long), cache=cache)
+    cached: Any = {cache_argument(model): cache}
+    model(input_ids=torch.ones((1, 64), dtype=torch.long), **cached)
     feed = torch.ones((1, 1), dtype=torch.long)
     times = []
     for _ in range(60):
         start = time.perf_counter()
-        model(input_ids=feed, cache=cache)
+        model(input_ids=feed, **cached)
         times.append(time.perf_counter() - start)
         cache.crop(-1)
     return 1000 * median(times[10:])

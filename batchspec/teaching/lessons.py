@@ -18,6 +18,7 @@ from transformers import (
 )
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
+from batchspec.cached_model import cache_argument
 from batchspec.shared_keys import ask_together
 
 BEST = 32
@@ -87,8 +88,9 @@ def write_rows(model: PreTrainedModel, given: Tensor, width: int, choose: Choice
     logprobs = torch.zeros(rows, width, BEST, dtype=torch.float16)
     lengths = torch.full((rows,), width)
     cache, alive, fed = DynamicCache(), torch.arange(rows), given
+    settings: Any = {cache_argument(model): cache, "logits_to_keep": 1}
     for place in range(first, width):
-        logits = model(fed, cache=cache, logits_to_keep=1).logits[:, -1].float()
+        logits = model(fed, **settings).logits[:, -1].float()
         found = logits.log_softmax(-1).topk(BEST)
         best[alive, place] = found.indices.int()
         logprobs[alive, place] = found.values.half()
